@@ -1,0 +1,80 @@
+"""From JSON back to a feature map, by a fixed list of kinds: nothing is imported by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aquatint.errors import PlanError
+from aquatint.features.algebra import by_label, concat, product, scale
+from aquatint.features.base import FeatureMap, Spec
+from aquatint.features.fourier import Fourier
+from aquatint.features.hermite import Hermite
+from aquatint.features.marginals import Count, Marginals
+from aquatint.features.race import Race
+
+MAX_DEPTH = 20
+MAX_PARTS = 10_000
+MAX_DIM = 1_000_000_000
+Inner = Callable[[Spec], FeatureMap]
+
+
+def from_spec(spec: Mapping[str, Any], *, limit: int = MAX_DIM) -> FeatureMap:
+    """Rebuild a map from its spec; a malformed one, or more than `limit` features, is refused."""
+    return _build(spec, limit, 0)
+
+
+def _build(spec: Any, limit: int, depth: int) -> FeatureMap:
+    kind = spec.get("kind") if isinstance(spec, Mapping) else None
+    build = _KINDS.get(kind) if isinstance(kind, str) else None
+    if build is None:
+        msg = f"unknown feature map {kind!r}: known are {', '.join(sorted(_KINDS))}"
+        raise PlanError(msg)
+    if depth > MAX_DEPTH:
+        msg = f"feature maps are nested more than {MAX_DEPTH} deep"
+        raise PlanError(msg)
+    try:
+        built = build(dict(spec), lambda inner: _build(inner, limit, depth + 1))
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        msg = f"the spec of a {kind!r} feature map is malformed: {error}"
+        raise PlanError(msg) from None
+    if built.dim > limit:
+        msg = (
+            f"the {kind!r} feature map has {built.dim:,} features, more than the {limit:,} allowed"
+        )
+        raise PlanError(msg)
+    if built.spec() != dict(spec):
+        msg = (
+            f"the spec of a {kind!r} feature map does not rebuild to itself: "
+            "it was altered, or drawn by an incompatible version"
+        )
+        raise PlanError(msg)
+    return built
+
+
+def _parts(spec: Spec, inner: Inner) -> FeatureMap:
+    parts = spec["parts"]
+    if not 1 <= len(parts) <= MAX_PARTS:
+        msg = f"a concatenation has 1 to {MAX_PARTS} parts"
+        raise ValueError(msg)
+    return concat(*(inner(part) for part in parts))
+
+
+_KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
+    "count": lambda _s, _inner: Count(),
+    "marginals": lambda s, _inner: Marginals(
+        tuple((str(name), int(cells)) for name, cells in s["columns"]),
+        tuple(tuple(s["columns"][place][0] for place in one) for one in s["sets"]),
+    ),
+    "fourier": lambda s, _inner: Fourier(
+        tuple(s["columns"]), s["features"], tuple(s["length_scales"]), s["kernel"], s["seed"]
+    ),
+    "hermite": lambda s, _inner: Hermite(tuple(s["columns"]), s["order"], s["rho"], s["span"]),
+    "race": lambda s, _inner: Race(
+        tuple(s["columns"]), s["repetitions"], s["buckets"], tuple(s["widths"]), s["seed"]
+    ),
+    "scaled": lambda s, inner: scale(inner(s["inner"]), s["weight"]),
+    "concat": _parts,
+    "product": lambda s, inner: product(inner(s["left"]), inner(s["right"])),
+    "by_label": lambda s, inner: by_label(inner(s["inner"]), s["label"], s["classes"]),
+}
