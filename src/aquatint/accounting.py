@@ -1,0 +1,232 @@
+"""Privacy accounting: public maths, used to calibrate before a release and to verify one after.
+
+A release is one joint mechanism. Its blocks k have integer sensitivity Δ_k and noise of scale σ_k,
+both in grid steps.
+
+* Discrete Gaussian noise is ρ-zCDP with ρ = Σ Δ_k²/(2σ_k²), and up to the discretisation terms
+  below it is exactly a Gaussian mechanism with μ² = 2ρ.
+* Discrete Laplace noise is ε-DP with ε = Σ Δ_k/b_k, in L1.
+
+The discretisation terms are derived in docs/explanation/accounting.md: over D coordinates the
+discrete Gaussian and the rounded continuous one differ by factors e^{±η} off an event of
+probability τ, which turns (ε, δ) into (ε + 2η, e^η·δ + (1 + e^{ε+η})·τ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import exp, expm1, inf, isfinite, log, nextafter, sqrt
+
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from aquatint.errors import BudgetError
+
+SMALLEST_SCALE = 2.0**10
+"""Noise of fewer grid steps than this is refused. Above it the term 3·exp(−2π²σ²) of the derivation
+is zero in floating point, and e^{t/2σ} ≤ 2 for every reach t that is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The privacy parameters of one release, declared by a person: there is no default.
+
+    With ``delta == 0`` the promise is pure ε-DP and the noise is Laplace; otherwise it is
+    (ε, δ)-DP and the noise is Gaussian.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.epsilon) and 0 < self.epsilon <= 100):
+            msg = f"epsilon must be above 0 and at most 100, got {self.epsilon}"
+            raise BudgetError(msg)
+        if not 0 <= self.delta < 0.5:
+            msg = (
+                f"delta must be at least 0 and well below one over the number of rows, "
+                f"got {self.delta}"
+            )
+            raise BudgetError(msg)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the promise is pure ε-DP."""
+        return self.delta == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Noised:
+    """What accounting needs to know of one noised vector, all in grid steps.
+
+    ``l2_squared`` and ``l1`` are the sensitivities of the vector under the declared neighbours.
+    """
+
+    coordinates: int
+    scale: float
+    l2_squared: int
+    l1: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The privacy loss of one or several releases; losses add up.
+
+    Attributes
+    ----------
+    rho
+        Σ Δ²/(2σ²) of the discrete Gaussian parts, rounded up.
+    roughness
+        Σ D/(8σ²) of the same parts: with a reach of t, η = t²·roughness.
+    coordinates
+        How many coordinates carry discrete Gaussian noise.
+    pure
+        Σ Δ₁/b of the discrete Laplace parts, rounded up.
+    """
+
+    rho: float = 0.0
+    roughness: float = 0.0
+    coordinates: int = 0
+    pure: float = 0.0
+
+    def __add__(self, other: Loss) -> Loss:
+        return Loss(
+            round_up(Fraction(self.rho) + Fraction(other.rho)),
+            round_up(Fraction(self.roughness) + Fraction(other.roughness)),
+            self.coordinates + other.coordinates,
+            round_up(Fraction(self.pure) + Fraction(other.pure)),
+        )
+
+    def epsilon(self, delta: float) -> float:
+        """Give the ε of the exact (ε, δ) promise, discretisation included; inf if there is none."""
+        if self.coordinates == 0:
+            return self.pure
+        if delta <= 0:
+            return inf
+        mu = nextafter(sqrt(2 * self.rho), inf)
+        rough = gaussian_epsilon(delta, mu)
+        eta, tail = self._discretisation(delta, rough + 1)
+        left = (delta - (1 + exp(rough + 1 + eta)) * tail) * exp(-eta)
+        exact = gaussian_epsilon(left, mu)
+        return exact + 2 * eta + self.pure if exact <= rough + 1 else inf
+
+    def _discretisation(self, delta: float, epsilon: float) -> tuple[float, float]:
+        """Choose τ = 10⁻⁹·δ/(2 + e^ε) and give η with it: t² = 2·log(2D/τ)."""
+        tail = 1e-9 * delta / (2 + exp(epsilon))
+        reach_squared = 2 * log(2 * self.coordinates / tail)
+        return self.roughness * reach_squared * (1 + 1e-9), tail
+
+
+def gaussian_loss(vectors: Iterable[Noised]) -> Loss:
+    """Add up the loss of discrete Gaussian noise exactly, and round it up."""
+    chosen = list(vectors)
+    if any(v.scale < SMALLEST_SCALE for v in chosen):
+        msg = (
+            f"noise of {min(v.scale for v in chosen):.3g} grid steps is too fine for the exact "
+            "accounting: ask for a smaller epsilon, or give this block a smaller share"
+        )
+        raise BudgetError(msg)
+    scales = [Fraction(v.scale) for v in chosen]
+    rho = sum((v.l2_squared / (2 * s * s) for v, s in zip(chosen, scales, strict=True)), Fraction())
+    rough = sum(
+        (v.coordinates / (8 * s * s) for v, s in zip(chosen, scales, strict=True)), Fraction()
+    )
+    return Loss(round_up(rho), round_up(rough), sum(v.coordinates for v in chosen))
+
+
+def laplace_loss(vectors: Iterable[Noised]) -> Loss:
+    """Add up the loss Σ Δ₁/b of discrete Laplace noise exactly, and round it up."""
+    return Loss(pure=round_up(sum((v.l1 / Fraction(v.scale) for v in vectors), Fraction())))
+
+
+def calibrate(budget: Budget, vectors: Sequence[Noised], shares: Sequence[float]) -> list[float]:
+    """Find the noise scales that spend exactly the budget, split by the shares.
+
+    The scales given in ``vectors`` are ignored. Gaussian blocks get ρ_k = share_k·ρ, hence
+    σ_k = Δ_k/√(2·share_k·ρ), with the largest ρ whose exact ε does not exceed the budget; Laplace
+    blocks get ε_k = share_k·ε.
+    """
+    if budget.pure:
+        return [
+            nextafter(v.l1 / (share * budget.epsilon), inf) * (1 + 1e-12)
+            for v, share in zip(vectors, shares, strict=True)
+        ]
+
+    def scales(rho: float) -> list[float]:
+        return [
+            sqrt(v.l2_squared / (2 * share * rho)) for v, share in zip(vectors, shares, strict=True)
+        ]
+
+    def fits(rho: float) -> bool:
+        noised = [replace(v, scale=s) for v, s in zip(vectors, scales(rho), strict=True)]
+        return gaussian_loss(noised).epsilon(budget.delta) <= budget.epsilon
+
+    high = gaussian_mu(budget.epsilon, budget.delta) ** 2 / 2
+    low = high / 2
+    if not fits(low):
+        msg = "the discretisation terms outgrow this budget: release fewer coordinates"
+        raise BudgetError(msg)
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return scales(low)
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """Give the exact δ(ε) of a Gaussian mechanism with sensitivity/σ = μ (Balle & Wang, Theorem 8).
+
+    δ = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ).
+    """
+    if mu == 0:
+        return 0.0
+    upper = float(log_ndtr(mu / 2 - epsilon / mu))
+    lower = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return exp(upper) * -expm1(lower - upper)
+
+
+def gaussian_epsilon(delta: float, mu: float) -> float:
+    """Give the smallest ε with δ(ε) ≤ delta, rounded up."""
+    if mu == 0 or gaussian_delta(0.0, mu) <= delta:
+        return 0.0
+    high = mu * mu / 2 + mu * sqrt(2 * log(1 / delta)) + 1
+    found = float(brentq(lambda e: gaussian_delta(e, mu) - delta, 0.0, high, xtol=1e-13))
+    return found * (1 + 1e-9) + 1e-12
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Give the largest μ whose Gaussian mechanism is (ε, δ)-DP, rounded down."""
+    high = 1.0
+    while gaussian_delta(epsilon, high) < delta and high < 1e6:
+        high *= 2
+    found = float(brentq(lambda m: gaussian_delta(epsilon, m) - delta, 1e-12, high, xtol=1e-15))
+    return found * (1 - 1e-9)
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Give the ε that ρ-zCDP alone promises (Canonne, Kamath & Steinke 2020, Proposition 7).
+
+    ε = inf over α > 1 of αρ + (log(1/(αδ)) + (α−1)·log(1−1/α))/(α−1).
+    """
+    if rho == 0:
+        return 0.0
+    best = inf
+    low, high = 1e-9, 1e9
+    for _ in range(200):  # the objective is unimodal in log(α − 1): golden section
+        a, b = low ** (2 / 3) * high ** (1 / 3), low ** (1 / 3) * high ** (2 / 3)
+        at_a, at_b = _zcdp_at(rho, delta, a), _zcdp_at(rho, delta, b)
+        best = min(best, at_a, at_b)
+        low, high = (low, b) if at_a < at_b else (a, high)
+    return max(0.0, best)
+
+
+def _zcdp_at(rho: float, delta: float, beyond: float) -> float:
+    alpha = 1 + beyond
+    return alpha * rho + (-log(alpha * delta)) / beyond + log(beyond / alpha)
+
+
+def round_up(value: Fraction) -> float:
+    """Give the smallest float that is not below an exact value."""
+    rounded = float(value)
+    return rounded if Fraction(rounded) >= value else nextafter(rounded, inf)
