@@ -1,0 +1,52 @@
+"""Aquatint: etch once, print for ever. Differentially private release of data.
+
+The names below are the whole public interface; each is imported when it is first used, so that
+``import aquatint`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aquatint import features as features
+    from aquatint.accounting import Budget as Budget
+    from aquatint.curator.ledger import Ledger as Ledger
+    from aquatint.curator.sketch import sketch as sketch
+    from aquatint.errors import AquatintError as AquatintError
+    from aquatint.planning import Plan as Plan
+    from aquatint.planning import PlannedBlock as PlannedBlock
+    from aquatint.planning import plan as plan
+    from aquatint.previewing import preview as preview
+    from aquatint.release import Release as Release
+    from aquatint.release import load as load
+    from aquatint.schema import Schema as Schema
+
+_HOME = {
+    "AquatintError": "errors",
+    "Budget": "accounting",
+    "Ledger": "curator.ledger",
+    "Plan": "planning",
+    "PlannedBlock": "planning",
+    "Release": "release",
+    "Schema": "schema",
+    "load": "release",
+    "plan": "planning",
+    "preview": "previewing",
+    "sketch": "curator.sketch",
+}
+__all__ = [*sorted(_HOME), "features"]  # noqa: PLE0604  # a list of names, built once
+
+
+def __getattr__(name: str) -> Any:
+    if name == "features":
+        return import_module("aquatint.features")
+    if name in _HOME:
+        return getattr(import_module(f"aquatint.{_HOME[name]}"), name)
+    msg = f"module 'aquatint' has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""The private side: the only code that ever touches rows."""

@@ -1,0 +1,135 @@
+"""Exact sums: partial → merge → finish, the same integers for any order, batch or partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+
+from aquatint.curator.encode import Notes
+from aquatint.curator.integers import quantise
+from aquatint.errors import DataError, PlanError
+from aquatint.features.algebra import ByLabel, leaves
+from aquatint.features.base import FeatureMap, Rows
+from aquatint.features.grid import grid_of, is_counting
+from aquatint.planning import Plan
+
+_ROOM = 2**62
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateSum:
+    """Sums without noise: private, so they show nothing, and cannot be saved or pickled.
+
+    Attributes
+    ----------
+    plan
+        What is summed.
+    totals
+        For each block, the int64 sums of its leaves side by side.
+    units
+        The number of rows, or of rows that persons count for, in grid steps of one.
+    notes
+        What the encoder changed, for the curator's eyes only.
+    """
+
+    plan: Plan
+    totals: tuple[Tensor, ...]
+    rows: int
+    notes: Notes
+
+    @classmethod
+    def empty(cls, plan: Plan) -> PrivateSum:
+        """Start at zero."""
+        zeros = tuple(torch.zeros(b.map.dim, dtype=torch.int64) for b in plan.blocks)
+        return cls(plan, zeros, 0, Notes())
+
+    def merge(self, other: PrivateSum) -> PrivateSum:
+        """Add the sums of two parts of the data."""
+        if other.plan != self.plan:
+            msg = "only sums of the same plan can be merged"
+            raise PlanError(msg)
+        totals = tuple(a + b for a, b in zip(self.totals, other.totals, strict=True))
+        return PrivateSum(self.plan, totals, self.rows + other.rows, self.notes.merge(other.notes))
+
+    def __repr__(self) -> str:
+        return f"PrivateSum({len(self.totals)} blocks, not shown: no noise has been added)"
+
+    def __reduce__(self) -> NoReturn:
+        msg = "sums without noise cannot be pickled: finish them into a release first"
+        raise TypeError(msg)
+
+
+def sum_rows(plan: Plan, rows: Rows) -> tuple[Tensor, ...]:
+    """Sum every block of the plan over encoded rows."""
+    return tuple(
+        torch.cat([leaf_sum(leaf, rows) for leaf in leaves(block.map)]) for block in plan.blocks
+    )
+
+
+def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:
+    """Sum one leaf over rows in exact integers, shape (dim,)."""
+    grid = grid_of(leaf)
+    total = torch.zeros(leaf.dim, dtype=torch.int64)
+    if is_counting(leaf):
+        for tile in tiles(rows, leaf.tile):
+            total += _count(leaf, tile)
+        return total * int(grid.bound.high)
+    for tile in tiles(rows, leaf.tile):
+        for part, whole in integer_rows(leaf, tile):
+            total += _sum_dense(leaf, part, whole)
+    return total
+
+
+def integer_rows(leaf: FeatureMap, rows: Rows) -> Iterator[tuple[Rows, Tensor]]:
+    """Give a dense leaf's rows as checked integers in float64, in slices that stay in cache."""
+    inner = leaf.inner if isinstance(leaf, ByLabel) else leaf
+    grid = grid_of(inner)
+    with torch.no_grad():
+        features = inner(rows)
+    if features.shape != (len(rows), inner.dim):
+        msg = (
+            f"the feature map {inner.kind!r} gave shape {tuple(features.shape)} "
+            f"for {len(rows)} rows of {inner.dim} features"
+        )
+        raise DataError(msg)
+    step = max(16, 2**17 // inner.dim)
+    for start in range(0, len(rows), step):
+        yield rows.slice(start, start + step), quantise(features[start : start + step], grid)
+
+
+def _sum_dense(leaf: FeatureMap, rows: Rows, whole: Tensor) -> Tensor:
+    # Integers below 2**23 in a tile of fewer than 2**30 rows: float64 adds them without rounding.
+    if isinstance(leaf, ByLabel):
+        out = torch.zeros(leaf.classes, leaf.inner.dim, dtype=torch.float64)
+        return out.index_add_(0, rows.codes[leaf.label].long(), whole).flatten().to(torch.int64)
+    return (whole.new_ones(1, len(rows)) @ whole)[0].to(torch.int64)
+
+
+def _count(leaf: FeatureMap, rows: Rows) -> Tensor:
+    cells = leaf.cells(rows)
+    counted = torch.bincount(cells.T.reshape(-1), minlength=leaf.dim)
+    if len(counted) != leaf.dim:
+        msg = f"the feature map {leaf.kind!r} named a cell beyond its {leaf.dim}"
+        raise DataError(msg)
+    return counted
+
+
+def tiles(rows: Rows, size: int) -> Iterator[Rows]:
+    """Cut rows into tiles."""
+    for start in range(0, len(rows), size):
+        yield rows.slice(start, start + size)
+
+
+def check_room(plan: Plan, rows: int) -> None:
+    """Refuse more rows than an int64 sum can hold."""
+    for block in plan.blocks:
+        for leaf in leaves(block.map):
+            bound = grid_of(leaf).bound
+            largest = max(int(bound.high), -int(bound.low))
+            if rows * largest >= _ROOM:
+                msg = f"{rows:,} rows are more than an exact sum of {block.name!r} can hold"
+                raise DataError(msg)

@@ -1,0 +1,53 @@
+"""A schema skeleton from a file's header and types; everything that must be public stays blank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from aquatint.curator.read import header
+
+_HEAD = """\
+# A public schema for {file}. Fill in every blank from public knowledge: a codebook, a law, common
+# sense. Never read bounds or categories off the private rows, because the schema is published.
+name = {name}
+# label = "the column that models should predict"
+
+[privacy]
+protects = ""   # fill in: "add or remove one row", "replace one row" or "all rows of one person"
+# person = ""   # with the last: the column that names the person; take it out of the columns below
+"""
+_BOUNDS = "bounds = []   # fill in: [lowest, highest] that is possible; values outside are clipped"
+_DATES = "bounds = []   # fill in: [first, last] that is possible, such as [2020-01-01, 2024-12-31]"
+_CATEGORIES = (
+    'categories = []   # fill in: every value that may be told apart, such as ["a", "b"]\n'
+    "# other = true   # uncomment: values that are not listed share one more category"
+)
+
+
+def draft(path: str | Path) -> str:
+    """Write the skeleton of a schema; no row is looked at beyond telling the types."""
+    path = Path(path)
+    parts = [_HEAD.format(file=path.name, name=json.dumps(path.name.split(".")[0]))]
+    for field in header(path):
+        kind, blank = _kind(field.type)
+        parts.append(f"\n[columns.{json.dumps(field.name, ensure_ascii=False)}]\nkind = {kind}\n")
+        parts.append(f"{blank}\n" if blank else "")
+        parts.append("# missing = true   # uncomment: missing values get a category of their own\n")
+    return "".join(parts)
+
+
+def _kind(arrow: pa.DataType) -> tuple[str, str]:
+    if pa.types.is_boolean(arrow):
+        return '"boolean"', ""
+    if pa.types.is_integer(arrow):
+        return '"integer"   # or "categorical" with whole numbers, if they are codes', _BOUNDS
+    if pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
+        return '"numeric"', _BOUNDS
+    if pa.types.is_timestamp(arrow):
+        return '"datetime"', _DATES
+    if pa.types.is_date(arrow):
+        return '"date"', _DATES
+    return '"categorical"   # or "ordered", lowest first; or "text"', _CATEGORIES

@@ -1,0 +1,264 @@
+"""Record batches to encoded rows, by the schema alone.
+
+Nothing is learnt from the rows: bounds, bins and categories come from the schema. What had to be
+clipped or sent to "other" is counted for the curator's eyes only, and never released.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from aquatint.errors import DataError
+from aquatint.features.base import Rows
+from aquatint.features.frequencies import VALUE_STEPS
+from aquatint.schema import (
+    RANGED,
+    Boolean,
+    Categorical,
+    Date,
+    Datetime,
+    Integer,
+    Numeric,
+    Ordered,
+    Schema,
+    Text,
+    bin_edges,
+)
+
+_TRUE, _FALSE = ["true", "t", "yes", "y", "1"], ["false", "f", "no", "n", "0"]
+
+
+@dataclass
+class Notes:
+    """What the encoder had to change, by column: private, for the curator's eyes only."""
+
+    clipped: Counter[str] = field(default_factory=Counter)
+    other: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+
+    def merge(self, later: Notes) -> Notes:
+        """Add up the notes of two parts of the data."""
+        return Notes(
+            self.clipped + later.clipped, self.other + later.other, self.missing + later.missing
+        )
+
+    def __repr__(self) -> str:
+        return "Notes(private)"
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Turns record batches into `Rows`, only the columns and views that the maps read."""
+
+    schema: Schema
+    codes: frozenset[str]
+    values: frozenset[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns to read, in the schema's order."""
+        return [name for name in self.schema.columns if name in self.codes | self.values]
+
+    def __call__(self, batch: pa.RecordBatch, notes: Notes) -> Rows:
+        """Encode one batch."""
+        codes: dict[str, Tensor] = {}
+        values: dict[str, Tensor] = {}
+        for name in self.columns:
+            column = self.schema.columns[name]
+            array = _plain(batch.column(name))
+            if isinstance(column, RANGED):
+                number, absent = _numbers(name, column, array)
+                number = _clip(name, column, number, notes)
+                _check_missing(name, column.missing, absent, notes)
+                if name in self.codes:
+                    codes[name] = _bins(column, number, absent)
+                if name in self.values:
+                    values[name] = _unit(column, number, absent)
+            else:
+                code, absent = _lookup(name, column, array, notes)
+                _check_missing(name, column.missing, absent, notes)
+                code[absent] = column.present_cells
+                codes[name] = torch.from_numpy(code)
+                if name in self.values:
+                    values[name] = _rank(name, column, code, absent)
+        return Rows(codes, values, batch.num_rows)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Undo dictionaries and the several layouts of text, so that one code path serves all."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    text = pa.types.is_string_view(array.type) or pa.types.is_large_string(array.type)
+    return pc.cast(array, pa.string()) if text else array
+
+
+def _check_missing(name: str, allowed: bool, absent: np.ndarray, notes: Notes) -> None:
+    count = int(absent.sum())
+    if count and not allowed:
+        msg = (
+            f"column {name!r} has missing values in {count} rows of a batch, which the schema "
+            "refuses: set missing = true to give them a cell of their own, or remove the rows"
+        )
+        raise DataError(msg)
+    if count:
+        notes.missing[name] += count
+
+
+def _numbers(name: str, column: Any, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Give the column as float64 with its missing entries marked; the values are NaN there."""
+    convert, wanted = _CONVERT[type(column)]
+    try:
+        number = convert(array)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        msg = f"column {name!r} holds something that is not {wanted}: check its kind in the schema"
+        raise DataError(msg) from None
+    absent = np.isnan(number)
+    if isinstance(column, Integer):
+        finite = number[np.isfinite(number)]
+        if (finite != np.floor(finite)).any():
+            msg = f'column {name!r} holds fractions: declare kind = "numeric"'
+            raise DataError(msg)
+    return number, absent
+
+
+def _float(array: pa.Array) -> np.ndarray:
+    return np.array(pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def _ticks(array: pa.Array, kind: pa.DataType, storage: pa.DataType, per_unit: float) -> np.ndarray:
+    ticks = pc.cast(pc.cast(array, kind, safe=False), storage)
+    return _float(ticks) / per_unit
+
+
+def _days(array: pa.Array) -> np.ndarray:
+    if pa.types.is_string(array.type):
+        array = pc.cast(pc.utf8_slice_codeunits(array, 0, 10), pa.date32())
+    return _ticks(array, pa.date32(), pa.int32(), 1)
+
+
+def _seconds(array: pa.Array) -> np.ndarray:
+    if pa.types.is_string(array.type):
+        try:
+            array = pc.cast(array, pa.timestamp("us"))
+        except pa.ArrowInvalid:
+            array = pc.cast(array, pa.timestamp("us", "UTC"))
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        array = pc.cast(array, pa.timestamp("us", "UTC"), safe=False)
+    else:
+        array = pc.cast(array, pa.timestamp("us"), safe=False)
+    return _float(pc.cast(array, pa.int64())) / 1e6
+
+
+_CONVERT: dict[type, tuple[Callable[[pa.Array], np.ndarray], str]] = {
+    Numeric: (_float, "a number"),
+    Integer: (_float, "a whole number"),
+    Date: (_days, "a date like 2024-01-31"),
+    Datetime: (_seconds, "a date and time like 2024-01-31 12:00:00"),
+}
+
+
+def _clip(name: str, column: Any, number: np.ndarray, notes: Notes) -> np.ndarray:
+    low, high = column.limits
+    outside = int(np.count_nonzero((number < low) | (number > high)))
+    if outside:
+        notes.clipped[name] += outside
+        np.clip(number, low, high, out=number)
+    return number
+
+
+def _bins(column: Any, number: np.ndarray, absent: np.ndarray) -> Tensor:
+    count = column.present_cells
+    low, high = column.limits
+    with np.errstate(invalid="ignore"):
+        if isinstance(column.bins, list):
+            code = np.searchsorted(bin_edges(column)[1:-1], number, side="right")
+        elif isinstance(column, (Integer, Date)):
+            code = np.floor_divide((number - low) * count, column.steps)
+        else:
+            code = np.floor((number - low) * (count / (high - low)))
+        code = np.minimum(code, count - 1)
+    code[absent] = count
+    return torch.from_numpy(code.astype(np.int32))
+
+
+def _unit(column: Any, number: np.ndarray, absent: np.ndarray) -> Tensor:
+    low, high = column.limits
+    unit = np.rint((number - low) / (high - low) * VALUE_STEPS) / VALUE_STEPS
+    unit[absent] = np.nan
+    return torch.from_numpy(unit.astype(np.float32))
+
+
+def _rank(name: str, column: Any, code: np.ndarray, absent: np.ndarray) -> Tensor:
+    if not isinstance(column, (Ordered, Boolean)):
+        msg = f"column {name!r} has no order: only one-hot maps can read it"
+        raise DataError(msg)
+    top = max(1, column.present_cells - 1)
+    rank = np.rint(code.astype(np.float64) / top * VALUE_STEPS) / VALUE_STEPS
+    rank[absent] = np.nan
+    return torch.from_numpy(rank.astype(np.float32))
+
+
+def _lookup(name: str, column: Any, array: pa.Array, notes: Notes) -> tuple[np.ndarray, np.ndarray]:
+    """Give each entry's place among the categories, and which entries are missing."""
+    if isinstance(column, Boolean):
+        return _booleans(name, array)
+    wanted, entries = _comparable(name, column, array)
+    absent = np.asarray(pc.is_null(entries, nan_is_null=True))
+    place = pc.fill_null(pc.index_in(entries, value_set=wanted, skip_nulls=True), -1)
+    code = np.array(place.to_numpy(zero_copy_only=False), dtype=np.int32)
+    unknown = (code < 0) & ~absent
+    count = int(unknown.sum())
+    if count and not column.takes_other:
+        hint = "add other = true" if isinstance(column, Categorical) else "declare them"
+        msg = (
+            f"column {name!r} has values outside its declared categories in {count} rows of a "
+            f"batch: {hint}, or correct the spelling (spaces count)"
+        )
+        raise DataError(msg)
+    if count:
+        notes.other[name] += count
+        code[unknown] = len(column.categories)
+    return code, absent
+
+
+def _comparable(name: str, column: Any, array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    whole = isinstance(column.categories[0], int)
+    kind = pa.int64() if whole else pa.string()
+    try:
+        if whole and pa.types.is_string(array.type):
+            array = pc.cast(array, pa.float64())
+        entries = pc.cast(array, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        wanted = "whole numbers" if whole else "text"
+        msg = f"column {name!r} cannot be read as {wanted}, as its declared categories are"
+        raise DataError(msg) from None
+    if isinstance(column, Text):
+        entries = pc.utf8_trim_whitespace(entries)
+    return pa.array(column.categories, kind), entries
+
+
+def _booleans(name: str, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    if not pa.types.is_boolean(array.type):
+        if pa.types.is_floating(array.type):
+            array = pc.cast(array, pa.int64(), safe=False)
+        text = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(array, pa.string())))
+        array = pc.if_else(
+            pc.is_in(text, value_set=pa.array(_TRUE)),
+            True,
+            pc.if_else(pc.is_in(text, value_set=pa.array(_FALSE)), False, None),
+        )
+        if array.null_count > text.null_count:
+            msg = f"column {name!r} holds something other than true/false, yes/no or 1/0"
+            raise DataError(msg)
+    absent = np.asarray(pc.is_null(array))
+    code = np.array(pc.cast(pc.fill_null(array, False), pa.int32()).to_numpy(zero_copy_only=False))
+    return code, absent

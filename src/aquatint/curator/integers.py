@@ -1,0 +1,99 @@
+"""Rows to integers, with the bound enforced on the integers themselves.
+
+A dense row φ is multiplied by the grid's steps and truncated toward zero. Its norm is then checked
+on the very integers that will be summed, so any rounding error or mistake upstream is absorbed
+here: rows within the limits pass untouched, others are scaled down until they are within.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import torch
+from torch import Tensor
+
+from aquatint.errors import DataError
+from aquatint.features.base import Bound
+from aquatint.features.grid import Grid
+
+_CERTAIN = 1 - 2.0**-30
+"""A float64 norm of up to 2**20 coordinates errs by less than 2**-31 relative: below the limit
+times this, a row is certainly within."""
+
+
+def quantise(features: Tensor, grid: Grid) -> Tensor:
+    """Give whole numbers, held in float64, whose rows keep to the grid's limits exactly.
+
+    Parameters
+    ----------
+    features
+        Shape (n, dim), any floating type.
+    grid
+        The grid of the leaf, with its limits in steps.
+    """
+    if features.shape[1] > 2**20:
+        return torch.cat([quantise_exactly(row[None], grid) for row in features])
+    steps = features.to(torch.float32) * grid.steps
+    whole = steps.to(torch.int32).to(torch.float64)
+    certain = _certainly_within(whole, grid.bound)
+    if not bool(certain.all()):
+        doubtful = ~certain
+        whole[doubtful] = quantise_exactly(features[doubtful], grid)
+    return whole
+
+
+def _certainly_within(whole: Tensor, bound: Bound) -> Tensor:
+    """Say which rows are within the limits beyond any rounding of this very check."""
+    certain: Tensor = (
+        torch.linalg.vector_norm(whole, dim=1).square() <= int(bound.l2_squared) * _CERTAIN
+    )
+    if not _l1_follows(bound):
+        certain &= whole.abs().sum(dim=1) <= int(bound.l1) * _CERTAIN
+    if whole.numel():
+        low, high = whole.aminmax()
+        if low < int(bound.low) or high > int(bound.high):
+            certain &= (whole >= int(bound.low)).all(dim=1) & (whole <= int(bound.high)).all(dim=1)
+    return certain
+
+
+def _l1_follows(bound: Bound) -> bool:
+    """Whether ‖q‖₁ ≤ √dim·‖q‖₂ already implies the L1 limit."""
+    return int(bound.l1) ** 2 >= bound.dim * int(bound.l2_squared)
+
+
+def quantise_exactly(features: Tensor, grid: Grid) -> Tensor:
+    """Do the same in unbounded integers, clipping what is over; for the few rows in doubt."""
+    if not bool(features.isfinite().all()):
+        msg = (
+            "the feature map gave a value that is not finite: "
+            "mend the map, or the values it cannot take"
+        )
+        raise DataError(msg)
+    rows = [
+        clip([int(value) for value in row], grid.bound)
+        for row in (features.to(torch.float64) * grid.steps).tolist()
+    ]
+    return torch.tensor(rows, dtype=torch.float64).reshape(features.shape)
+
+
+def clip(row: list[int], bound: Bound) -> list[int]:
+    """Shrink one integer row until every limit holds.
+
+    Scaling by L/⌈‖q‖⌉ with division toward zero gives a norm of at most L·‖q‖/⌈‖q‖⌉ ≤ L, and
+    never moves a coordinate away from zero, so the range and earlier limits stay kept.
+    """
+    low, high = int(bound.low), int(bound.high)
+    row = [min(max(value, low), high) for value in row]
+    squared = sum(value * value for value in row)
+    if squared > int(bound.l2_squared):
+        norm = isqrt(squared - 1) + 1
+        row = [_toward_zero(value * isqrt(int(bound.l2_squared)), norm) for value in row]
+    total = sum(map(abs, row))
+    if total > int(bound.l1):
+        row = [_toward_zero(value * int(bound.l1), total) for value in row]
+    return row
+
+
+def _toward_zero(numerator: int, denominator: int) -> int:
+    quotient = abs(numerator) // denominator
+    return quotient if numerator >= 0 else -quotient

@@ -1,0 +1,99 @@
+"""All noise is drawn here: OpenDP's exact samplers, fed by the operating system's entropy.
+
+Nothing seeds them. OpenDP does not check what it is given, so this module does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from math import isfinite, sqrt
+from os import cpu_count
+
+import numpy as np
+import opendp.prelude as dp
+
+from aquatint.accounting import Noised
+from aquatint.errors import BudgetError
+from aquatint.release.model import Noise
+
+_CHUNK = 16_384
+_ROOM = 2**62
+
+Progress = Callable[[int], None]
+
+
+def add_noise(
+    integers: np.ndarray,
+    noised: Noised,
+    noise: Noise,
+    progress: Progress = lambda _: None,
+) -> np.ndarray:
+    """Add discrete noise of the given scale to exact integer sums.
+
+    Parameters
+    ----------
+    integers
+        The exact sum, int64, shape (coordinates,).
+    noised
+        Its sensitivity and the scale of the noise, in grid steps.
+    noise
+        Which noise to add.
+    progress
+        Is told how many more coordinates are done.
+    """
+    _check(integers, noised)
+    _check_map(noised, noise)
+    chunks = [integers[i : i + _CHUNK] for i in range(0, len(integers), _CHUNK)]
+
+    def one(chunk: np.ndarray) -> np.ndarray:
+        out = np.asarray(_measurement(len(chunk), noised.scale, noise)(chunk), dtype=np.int64)
+        progress(len(chunk))
+        return out
+
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        return np.concatenate(list(pool.map(one, chunks)))
+
+
+def simulate_noise(
+    integers: np.ndarray, noised: Noised, noise: Noise, rng: np.random.Generator
+) -> np.ndarray:
+    """Add rounded pseudo-random noise of the same size, for benchmarks: this is NOT private."""
+    _check(integers, noised)
+    draw = rng.normal if noise == "discrete gaussian" else rng.laplace
+    drawn = np.rint(draw(scale=noised.scale, size=len(integers))).astype(np.int64)
+    return integers + drawn
+
+
+def _measurement(size: int, scale: float, noise: Noise) -> dp.Measurement:
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
+    if noise == "discrete gaussian":
+        return (domain, dp.l2_distance(T=float)) >> dp.m.then_gaussian(scale=scale)
+    return (domain, dp.l1_distance(T="i64")) >> dp.m.then_laplace(scale=scale)
+
+
+def _check(integers: np.ndarray, noised: Noised) -> None:
+    if integers.dtype != np.int64 or integers.shape != (noised.coordinates,):
+        msg = f"noise needs {noised.coordinates} int64 sums, got {integers.dtype} {integers.shape}"
+        raise BudgetError(msg)
+    if not (isfinite(noised.scale) and 0 < noised.scale < 2**50):
+        msg = f"the noise scale must be a positive number of grid steps, got {noised.scale}"
+        raise BudgetError(msg)
+    if len(integers) and int(np.abs(integers).max()) + 100 * noised.scale >= _ROOM:
+        msg = "the sums leave no room for the noise in 64 bits: split the data"
+        raise BudgetError(msg)
+
+
+def _check_map(noised: Noised, noise: Noise) -> None:
+    """Ask OpenDP's own privacy map about this scale: two derivations have to agree."""
+    measurement = _measurement(1, noised.scale, noise)
+    if noise == "discrete gaussian":
+        theirs = measurement.map(sqrt(noised.l2_squared))
+        ours = noised.l2_squared / (2 * noised.scale**2)
+    else:
+        theirs = measurement.map(noised.l1)
+        ours = noised.l1 / noised.scale
+    if abs(theirs - ours) > 1e-9 * ours:
+        msg = f"OpenDP accounts {theirs} for this noise, Aquatint {ours}: nothing was released"
+        raise BudgetError(msg)

@@ -1,0 +1,219 @@
+"""Data in: paths, frames, tables and iterators become a stream of record batches.
+
+Only the declared columns are read, batch by batch, so memory does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from pyarrow import ipc
+
+from aquatint.errors import DataError
+from aquatint.schema import RANGED, Date, Datetime, Schema
+
+BATCH_ROWS = 65_536
+_NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null"]
+_PARQUET, _ARROW = {".parquet", ".pq"}, {".arrow", ".feather", ".ipc"}
+_CSV = {".csv", ".tsv", ".txt"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream of record batches that holds the declared columns and no others.
+
+    Attributes
+    ----------
+    open
+        Starts the stream; a source that is not `repeatable` can be opened once.
+    size
+        How many bytes or rows there are in all, for progress; None if unknown.
+    """
+
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    repeatable: bool
+    size: int | None = None
+
+
+def read(data: Any, schema: Schema, columns: list[str]) -> Source:
+    """Open private data: a path, a frame, an Arrow table or reader, or record batches."""
+    person = schema.privacy.person
+    wanted = [*columns, person] if person is not None else columns
+    if isinstance(data, (str, Path)):
+        return _path(Path(data), schema, wanted)
+    if isinstance(data, pa.Table):
+        return Source(lambda: _table(data, wanted), repeatable=True, size=data.num_rows)
+    if isinstance(data, pa.RecordBatch):
+        return read(pa.Table.from_batches([data]), schema, columns)
+    if type(data).__module__.startswith("pandas"):
+        _require(data.columns, wanted)
+        table = pa.Table.from_pandas(data[wanted], preserve_index=False)
+        return Source(lambda: _table(table, wanted), repeatable=True, size=table.num_rows)
+    if hasattr(data, "__arrow_c_stream__"):
+        repeatable = hasattr(data, "columns")  # a polars frame, not a reader that runs dry
+        return Source(lambda: _reader(pa.RecordBatchReader.from_stream(data), wanted), repeatable)
+    if isinstance(data, Iterable):
+        return Source(lambda: _batches(data, wanted), repeatable=False)
+    msg = (
+        f"cannot read {type(data).__name__}: give a path, a pandas or polars frame, an Arrow table "
+        "or an iterator of record batches"
+    )
+    raise DataError(msg)
+
+
+def header(path: Path) -> pa.Schema:
+    """Read the names and types of a file's columns, and no row beyond the first block."""
+    with _reading(path):
+        if path.suffix in _PARQUET:
+            return pq.read_schema(path)
+        if path.suffix in _ARROW:
+            with _ipc(path) as reader:
+                return reader.schema
+        with _csv_stream(path) as stream:
+            options = pacsv.ParseOptions(delimiter=_delimiter(path))
+            return pacsv.open_csv(stream, parse_options=options).schema
+
+
+def _path(path: Path, schema: Schema, wanted: list[str]) -> Source:
+    if path.is_dir() or not path.exists():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        msg = f"cannot read {path}: it {what}; give a CSV, Parquet or Arrow file"
+        raise DataError(msg)
+    kind = Path(path.stem).suffix if path.suffix in {".gz", ".zst", ".bz2"} else path.suffix
+    opened = {**dict.fromkeys(_PARQUET, _parquet), **dict.fromkeys(_ARROW, _arrow)}.get(kind)
+    if opened is None and kind not in _CSV:
+        msg = f"cannot tell what {path.name} is: use .csv, .tsv, .parquet, .arrow or .feather"
+        raise DataError(msg)
+    if opened is not None:
+        return Source(lambda: opened(path, wanted), True, path.stat().st_size)
+    return Source(lambda: _csv(path, schema, wanted), True, path.stat().st_size)
+
+
+def _parquet(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    with _reading(path), pq.ParquetFile(path) as file:
+        _require(file.schema_arrow.names, wanted)
+        yield from file.iter_batches(batch_size=BATCH_ROWS, columns=wanted)
+
+
+def _arrow(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    with _reading(path), _ipc(path) as reader:
+        _require(reader.schema.names, wanted)
+        count = getattr(reader, "num_record_batches", None)
+        batches = iter(reader) if count is None else map(reader.get_batch, range(count))
+        for batch in batches:
+            yield from _table(pa.Table.from_batches([batch]), wanted)
+
+
+def _ipc(path: Path) -> Any:
+    source = pa.memory_map(str(path))
+    try:
+        return ipc.open_file(source)
+    except pa.ArrowInvalid:
+        return ipc.open_stream(pa.memory_map(str(path)))
+
+
+def _csv(path: Path, schema: Schema, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    with _reading(path), _csv_stream(path) as stream:
+        declared = [str(c) for column in schema.columns.values() for c in _texts(column)]
+        options = pacsv.ConvertOptions(
+            column_types={name: _csv_type(schema, name) for name in wanted},
+            include_columns=wanted,
+            null_values=[null for null in _NULLS if null not in declared],
+            strings_can_be_null=True,
+        )
+        reader = pacsv.open_csv(
+            stream,
+            read_options=pacsv.ReadOptions(block_size=4 << 20),
+            parse_options=pacsv.ParseOptions(delimiter=_delimiter(path)),
+            convert_options=options,
+        )
+        yield from reader
+
+
+def _texts(column: Any) -> list[Any]:
+    return getattr(column, "categories", [])
+
+
+def _csv_type(schema: Schema, name: str) -> pa.DataType:
+    column = schema.columns.get(name)
+    number = isinstance(column, RANGED) and not isinstance(column, (Date, Datetime))
+    return pa.float64() if number else pa.string()
+
+
+@contextmanager
+def _csv_stream(path: Path) -> Iterator[Any]:
+    with pa.input_stream(str(path), compression="detect") as stream:
+        yield stream
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if ".tsv" in path.suffixes else ","
+
+
+def _table(table: pa.Table, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    _require(table.column_names, wanted)
+    yield from table.select(wanted).to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _reader(reader: pa.RecordBatchReader, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    _require(reader.schema.names, wanted)
+    for batch in reader:
+        yield from _table(pa.Table.from_batches([batch]), wanted)
+
+
+def _batches(data: Iterable[Any], wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    for batch in data:
+        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+            msg = f"the iterator gave a {type(batch).__name__}: give Arrow record batches"
+            raise DataError(msg)
+        table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        yield from _table(table, wanted)
+
+
+def _require(have: Iterable[str], wanted: list[str]) -> None:
+    names = set(have)
+    lacking = [name for name in wanted if name not in names]
+    if lacking:
+        shown = ", ".join(map(repr, lacking[:5])) + (" …" if len(lacking) > 5 else "")
+        msg = f"the data has no column {shown}: correct the schema, or give the file that has it"
+        raise DataError(msg)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what a reader raises into one sentence that carries no private value."""
+    try:
+        yield
+    except DataError:
+        raise
+    except pa.ArrowKeyError as error:
+        lacking = re.search(r"'(.+?)'", str(error))
+        name = f" {lacking.group(0)}" if lacking else ""
+        msg = f"{path.name} has no column{name}: correct the schema, or give the file that has it"
+        raise DataError(msg) from None
+    except pa.ArrowInvalid as error:
+        raise DataError(_without_values(path, str(error))) from None
+    except OSError as error:
+        reason = error.strerror or "it is damaged or not of the kind its name says"
+        msg = f"cannot read {path}: {reason}"
+        raise DataError(msg) from None
+
+
+def _without_values(path: Path, message: str) -> str:
+    column = re.search(r"CSV column '(.+?)'|CSV column #(\d+)", message)
+    if column:
+        place = column.group(1) or f"number {int(column.group(2)) + 1}"
+        return f"{path.name}, column {place}: a value is not a number as the schema declares"
+    if "Empty CSV" in message:
+        return f"{path.name} is empty: there is nothing to sketch"
+    if "Expected" in message and "columns" in message:
+        return f"{path.name} has a row with more or fewer fields than its header"
+    return f"cannot read {path.name}: it is damaged or not of the kind its name says"

@@ -1,0 +1,259 @@
+"""The front door: `sketch` is the only line of a program that sees private rows."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
+from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
+from aquatint.curator.encode import Encoder, Notes
+from aquatint.curator.ledger import Ledger
+from aquatint.curator.noise import add_noise, simulate_noise
+from aquatint.curator.persons import passes, sum_persons
+from aquatint.curator.read import Source, read
+from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
+from aquatint.features import leaves
+from aquatint.planning import Plan, noise_of
+from aquatint.planning import plan as default_plan
+from aquatint.progress import track
+from aquatint.release.archive import reserved, to_bytes
+from aquatint.release.model import Block, Release, Statement
+from aquatint.schema import Schema
+
+
+class PrivacyWarning(UserWarning):
+    """Something is allowed but weakens what people will understand by the promise."""
+
+
+def sketch(
+    data: Any,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    plan: Plan | None = None,
+    rows: int | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    output: str | Path | None = None,
+    simulate: int | None = None,
+    progress: bool = True,
+) -> Release:
+    """Spend a privacy budget once and give a release.
+
+    Parameters
+    ----------
+    data
+        A path (CSV, Parquet, Arrow or Feather), a pandas or polars frame, an Arrow table, or an
+        iterator of record batches.
+    schema
+        What is public about the data and what is protected.
+    epsilon, delta
+        The promise. ``delta=0`` asks for pure ε-DP, with Laplace noise.
+    plan
+        The blocks to release; by default chosen from the schema.
+    rows
+        A public guess of the number of rows for the default plan; never read off the data.
+    ledger, dataset
+        Account for the loss in this ledger, under this name.
+    output
+        Also write the release there; the room is secured before the budget is spent.
+    simulate
+        A seed for pseudo-random noise, for benchmarks. The release is then NOT private and says so.
+    progress
+        Show progress on a terminal when it takes longer than two seconds.
+
+    Returns
+    -------
+    Release
+        Public: no row and no exact sum is in it.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> schema = Schema.from_dict({
+    ...     "name": "people",
+    ...     "privacy": {"protects": "add or remove one row"},
+    ...     "columns": {"sex": {"kind": "categorical", "categories": ["F", "M"]}},
+    ... })
+    >>> release = sketch(pa.table({"sex": ["F", "M"] * 500}), schema, epsilon=1, delta=1e-6)
+    >>> 900 < release.count < 1100
+    True
+    """
+    budget = Budget(epsilon, delta)
+    chosen = plan if plan is not None else default_plan(schema, rows=rows, epsilon=epsilon)
+    if _public_part(chosen.schema) != _public_part(schema.with_bins(_bins(chosen.schema))):
+        msg = "the plan was made for another schema: plan again with this one"
+        raise PlanError(msg)
+    noise = noise_of(chosen, budget)
+    if simulate is not None and ledger is not None:
+        msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
+        raise BudgetError(msg)
+    with ExitStack() as stack:
+        hold = stack.enter_context(_reservation(ledger, dataset, chosen, budget, noise))
+        private = accumulate(data, chosen, progress=progress)
+        _look_before(private, budget)
+        room = reserved(output, _size(chosen)) if output is not None else nullcontext()
+        file = stack.enter_context(room)
+        with _uninterrupted():
+            if hold is not None:
+                hold.spend()
+            release = finish(private, budget, noise=noise, simulate=simulate, progress=progress)
+            if file is not None:
+                file.write(to_bytes(release))
+    return release
+
+
+def accumulate(data: Any, plan: Plan, *, progress: bool = False) -> PrivateSum:
+    """Sum the plan's blocks exactly over private data, without noise: the result is private."""
+    codes, values = (
+        frozenset[str]().union(*r) for r in zip(*(b.map.reads for b in plan.blocks), strict=True)
+    )
+    encoder = Encoder(plan.schema, codes, values)
+    source = read(data, plan.schema, encoder.columns)
+    total = PrivateSum.empty(plan)
+    with track("reading rows", None, show=progress) as advance:
+        for part in _partials(source, plan, encoder):
+            total = total.merge(part)
+            advance(part.rows)
+    if not total.rows:
+        msg = "the data has no rows: there is nothing to sketch"
+        raise DataError(msg)
+    check_room(plan, total.rows)
+    return total
+
+
+def _partials(source: Source, plan: Plan, encoder: Encoder) -> Iterator[PrivateSum]:
+    privacy = plan.schema.privacy
+    if privacy.person is not None:
+        for rows, persons, notes in passes(source.open, encoder, repeatable=source.repeatable):
+            if len(rows):
+                totals = sum_persons(plan, rows, persons, privacy.rows_per_unit)
+                yield PrivateSum(plan, totals, len(rows), notes)
+        return
+    for batch in source.open():
+        rows = encoder(batch, notes := Notes())
+        yield PrivateSum(plan, sum_rows(plan, rows), len(rows), notes)
+
+
+def finish(
+    private: PrivateSum,
+    budget: Budget,
+    *,
+    noise: tuple[tuple[Noised, ...], ...] | None = None,
+    simulate: int | None = None,
+    progress: bool = False,
+) -> Release:
+    """Add the noise, once, and give what may leave the curator's hands."""
+    plan = private.plan
+    statement = Statement(budget.epsilon, budget.delta, simulated=simulate is not None)
+    rng = np.random.default_rng(simulate) if simulate is not None else None
+    blocks = []
+    with track("adding noise", plan.coordinates, show=progress) as advance:
+        for block, total, parts in zip(
+            plan.blocks, private.totals, noise or noise_of(plan, budget), strict=True
+        ):
+            sums = total.numpy()
+            start, noisy = 0, []
+            for part in parts:
+                exact = sums[start : start + part.coordinates]
+                if rng is None:
+                    noisy.append(add_noise(exact, part, statement.noise, advance))
+                else:
+                    noisy.append(simulate_noise(exact, part, statement.noise, rng))
+                start += part.coordinates
+            integers = np.concatenate(noisy)
+            integers.setflags(write=False)
+            scales = tuple(part.scale for part in parts)
+            blocks.append(Block(block.name, block.map, integers, scales, statement.noise))
+    return Release(
+        schema=plan.schema,
+        blocks=tuple(blocks),
+        statement=statement,
+        rows=private.rows if plan.schema.privacy.replaces else None,
+        created=datetime.now(UTC).date().isoformat(),
+        versions={name: version(name) for name in ("aquatint", "opendp", "torch")},
+    )
+
+
+@contextmanager
+def _reservation(
+    ledger: str | Path | None,
+    dataset: str | None,
+    plan: Plan,
+    budget: Budget,
+    noise: tuple[tuple[Noised, ...], ...],
+) -> Iterator[Any]:
+    if (ledger is None) is not (dataset is None):
+        msg = "a ledger needs the name of the dataset, and the name needs a ledger: give both"
+        raise LedgerError(msg)
+    if ledger is None or dataset is None:
+        yield None
+        return
+    flat = [part for parts in noise for part in parts]
+    loss: Loss = laplace_loss(flat) if budget.pure else gaussian_loss(flat)
+    protects = plan.schema.privacy.protects
+    with Ledger(ledger).reserve(dataset, loss, budget, protects) as hold:
+        yield hold
+
+
+def _look_before(private: PrivateSum, budget: Budget) -> None:
+    """Warn the curator, before anything is spent, where the promise would mean little."""
+    if budget.delta * private.rows >= 1:
+        warnings.warn(
+            f"delta = {budget.delta:g} is not below one over the number of rows: "
+            "publishing one random row would satisfy it; choose a far smaller delta",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    if budget.epsilon > 10:
+        warnings.warn(
+            f"epsilon = {budget.epsilon:g} promises very little: most releases use 0.1 to 5",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def _size(plan: Plan) -> int:
+    """Bound the size of the release file from above, before it is made."""
+    specs = len(str(plan.to_dict()).encode())
+    parts = sum(len(leaves(block.map)) for block in plan.blocks)
+    return 8 * plan.coordinates + 2 * specs + 1000 * parts + (1 << 16)
+
+
+def _bins(schema: Schema) -> dict[str, Any]:
+    return {name: getattr(column, "bins", None) for name, column in schema.columns.items()}
+
+
+def _public_part(schema: Schema) -> dict[str, Any]:
+    return schema.to_dict()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back between spending and writing, so that what is paid for is not lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = []
+    before = signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        warnings.warn(
+            "Ctrl-C came after the budget was spent, so the release was completed first",
+            PrivacyWarning,
+            stacklevel=3,
+        )
