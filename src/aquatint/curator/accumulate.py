@@ -96,7 +96,7 @@ def integer_rows(leaf: FeatureMap, rows: Rows) -> Iterator[tuple[Rows, Tensor]]:
             f"for {len(rows)} rows of {inner.dim} features"
         )
         raise DataError(msg)
-    step = max(16, 2**17 // inner.dim)
+    step = max(16, 2**18 // inner.dim)
     for start in range(0, len(rows), step):
         yield rows.slice(start, start + step), quantise(features[start : start + step], grid)
 
@@ -129,7 +129,6 @@ def check_room(plan: Plan, rows: int) -> None:
     for block in plan.blocks:
         for leaf in leaves(block.map):
             bound = grid_of(leaf).bound
-            largest = max(int(bound.high), -int(bound.low))
-            if rows * largest >= _ROOM:
+            if rows * max(int(bound.high), -int(bound.low)) >= _ROOM:
                 msg = f"{rows:,} rows are more than an exact sum of {block.name!r} can hold"
                 raise DataError(msg)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from aquatint.errors import DataError
-from aquatint.features.base import Rows
+from aquatint.features.base import Columns, Rows
 from aquatint.features.frequencies import VALUE_STEPS
 from aquatint.schema import (
     RANGED,
@@ -71,7 +71,8 @@ class Encoder:
     def __call__(self, batch: pa.RecordBatch, notes: Notes) -> Rows:
         """Encode one batch."""
         codes: dict[str, Tensor] = {}
-        values: dict[str, Tensor] = {}
+        ordered = tuple(name for name in self.columns if name in self.values)
+        values = Columns(ordered, torch.empty(batch.num_rows, len(ordered)))
         for name in self.columns:
             column = self.schema.columns[name]
             array = _plain(batch.column(name))
@@ -82,14 +83,14 @@ class Encoder:
                 if name in self.codes:
                     codes[name] = _bins(column, number, absent)
                 if name in self.values:
-                    values[name] = _unit(column, number, absent)
+                    values[name].copy_(_unit(column, number, absent))
             else:
                 code, absent = _lookup(name, column, array, notes)
                 _check_missing(name, column.missing, absent, notes)
                 code[absent] = column.present_cells
                 codes[name] = torch.from_numpy(code)
                 if name in self.values:
-                    values[name] = _rank(name, column, code, absent)
+                    values[name].copy_(_rank(name, column, code, absent))
         return Rows(codes, values, batch.num_rows)
 
 

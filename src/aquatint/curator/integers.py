@@ -15,6 +15,7 @@ from torch import Tensor
 from aquatint.errors import DataError
 from aquatint.features.base import Bound
 from aquatint.features.grid import Grid
+from aquatint.features.scratch import scratch
 
 _CERTAIN = 1 - 2.0**-30
 """A float64 norm of up to 2**20 coordinates errs by less than 2**-31 relative: below the limit
@@ -23,6 +24,8 @@ times this, a row is certainly within."""
 
 def quantise(features: Tensor, grid: Grid) -> Tensor:
     """Give whole numbers, held in float64, whose rows keep to the grid's limits exactly.
+
+    The result is a buffer that the next call overwrites.
 
     Parameters
     ----------
@@ -33,9 +36,17 @@ def quantise(features: Tensor, grid: Grid) -> Tensor:
     """
     if features.shape[1] > 2**20:
         return torch.cat([quantise_exactly(row[None], grid) for row in features])
-    steps = features.to(torch.float32) * grid.steps
-    whole = steps.to(torch.int32).to(torch.float64)
+    shape = tuple(features.shape)
+    steps = scratch("steps", shape, torch.float32, features)
+    torch.mul(features, grid.steps, out=steps)
+    truncated = scratch("truncated", shape, torch.int32, features).copy_(steps)
+    whole = scratch("whole", shape, torch.float64, features).copy_(truncated)
     certain = _certainly_within(whole, grid.bound)
+    low, high = truncated.aminmax() if truncated.numel() else (0, 0)
+    if low < int(grid.bound.low) or high > int(grid.bound.high):
+        certain &= (whole.amin(dim=1) >= int(grid.bound.low)) & (
+            whole.amax(dim=1) <= int(grid.bound.high)
+        )
     if not bool(certain.all()):
         doubtful = ~certain
         whole[doubtful] = quantise_exactly(features[doubtful], grid)
@@ -43,16 +54,12 @@ def quantise(features: Tensor, grid: Grid) -> Tensor:
 
 
 def _certainly_within(whole: Tensor, bound: Bound) -> Tensor:
-    """Say which rows are within the limits beyond any rounding of this very check."""
+    """Say which rows keep both norms beyond any rounding of this very check."""
     certain: Tensor = (
         torch.linalg.vector_norm(whole, dim=1).square() <= int(bound.l2_squared) * _CERTAIN
     )
     if not _l1_follows(bound):
         certain &= whole.abs().sum(dim=1) <= int(bound.l1) * _CERTAIN
-    if whole.numel():
-        low, high = whole.aminmax()
-        if low < int(bound.low) or high > int(bound.high):
-            certain &= (whole >= int(bound.low)).all(dim=1) & (whole <= int(bound.high)).all(dim=1)
     return certain
 
 

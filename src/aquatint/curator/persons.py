@@ -23,7 +23,7 @@ from aquatint.curator.accumulate import integer_rows, leaf_sum, tiles
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.errors import DataError
 from aquatint.features.algebra import ByLabel, leaves
-from aquatint.features.base import FeatureMap, Rows
+from aquatint.features.base import Columns, FeatureMap, Rows
 from aquatint.features.grid import grid_of, is_counting
 from aquatint.planning import Plan
 
@@ -90,11 +90,10 @@ def _bucket(names: pa.Array, bucket: tuple[int, int]) -> np.ndarray:
 
 def _join(parts: list[Rows]) -> Rows:
     first = parts[0]
-    return Rows(
-        {name: torch.cat([p.codes[name] for p in parts]) for name in first.codes},
-        {name: torch.cat([p.values[name] for p in parts]) for name in first.values},
-        sum(p.count for p in parts),
-    )
+    names = tuple(first.values)
+    codes = {name: torch.cat([p.codes[name] for p in parts]) for name in first.codes}
+    values = torch.cat([p.matrix(names) for p in parts]) if names else torch.empty(0, 0)
+    return Rows(codes, Columns(names, values), sum(p.count for p in parts))
 
 
 def sum_persons(plan: Plan, rows: Rows, persons: np.ndarray, max_rows: int) -> tuple[Tensor, ...]:

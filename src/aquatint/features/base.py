@@ -8,7 +8,7 @@ accuracy and never privacy.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, nextafter, sqrt
@@ -22,6 +22,28 @@ if TYPE_CHECKING:
 
 Number = int | float | Fraction
 Spec = dict[str, Any]
+
+
+class Columns(Mapping[str, Tensor]):
+    """Named columns held as one matrix of shape (n, columns), so that tiles are cut in one go."""
+
+    def __init__(self, names: tuple[str, ...], matrix: Tensor) -> None:
+        self.names, self.matrix = names, matrix
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.matrix[:, self.names.index(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _pick(columns: Mapping[str, Tensor], index: slice | Tensor) -> Mapping[str, Tensor]:
+    if isinstance(columns, Columns):
+        return Columns(columns.names, columns.matrix[index])
+    return {name: column[index] for name, column in columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +71,17 @@ class Rows:
     def slice(self, start: int, stop: int) -> Rows:
         """Take the rows from start up to stop."""
         stop = min(stop, self.count)
-        return Rows(
-            {name: column[start:stop] for name, column in self.codes.items()},
-            {name: column[start:stop] for name, column in self.values.items()},
-            max(0, stop - start),
-        )
+        some = slice(start, stop)
+        return Rows(_pick(self.codes, some), _pick(self.values, some), max(0, stop - start))
 
     def take(self, index: Tensor) -> Rows:
         """Take the rows at the given positions, in that order."""
-        return Rows(
-            {name: column[index] for name, column in self.codes.items()},
-            {name: column[index] for name, column in self.values.items()},
-            len(index),
-        )
+        return Rows(_pick(self.codes, index), _pick(self.values, index), len(index))
 
     def matrix(self, columns: tuple[str, ...]) -> Tensor:
         """Stack the values of several columns into shape (n, columns)."""
+        if isinstance(self.values, Columns) and self.values.names == columns:
+            return self.values.matrix
         return torch.stack([self.values[name] for name in columns], dim=1)
 
 

@@ -19,6 +19,7 @@ from aquatint.features.frequencies import (
     laplace_frequencies,
     per_column,
 )
+from aquatint.features.scratch import scratch
 
 # sin(2πz) on |z| ≤ 1/4 as an odd polynomial; least squares at Chebyshev nodes, error below 4e-9.
 _SINE = (6.28318516, -41.34165493, 81.60099819, -76.54965682, 39.53581371)
@@ -68,9 +69,18 @@ class Fourier(FeatureMap):
         draw = gaussian_frequencies if self.kernel == "gaussian" else laplace_frequencies
         return draw(self.seed, self.features // 2, self.length_scales)
 
+    @cached_property
+    def _turns(self) -> Tensor:
+        """As many whole turns as a phase can be below zero."""
+        return self.frequencies.abs().sum(dim=0).max().ceil()
+
     @property
     def dim(self) -> int:
         return self.features
+
+    @property
+    def tile(self) -> int:
+        return max(16, 2**18 // self.features)
 
     @property
     def bound(self) -> Bound:
@@ -84,7 +94,13 @@ class Fourier(FeatureMap):
     def __call__(self, rows: Rows) -> Tensor:
         values = rows.matrix(self.columns)
         missing = values.isnan().any(dim=1)
-        phase = values.double() @ self.frequencies.to(values.device)
+        frequencies = self.frequencies.to(values.device)
+        if values.requires_grad:
+            phase = values.double() @ frequencies
+        else:
+            # Whole turns are added so that no phase is negative; every sum here is exact.
+            phase = scratch("phase", (len(rows), frequencies.shape[1]), torch.float64, values)
+            torch.addmm(self._turns.to(values.device), values.double(), frequencies, out=phase)
         out = cos_sin(phase, sqrt(2 / self.features))
         return out.masked_fill(missing[:, None], 0.0) if missing.any() else out
 
@@ -118,19 +134,24 @@ def cos_sin(turns: Tensor, amplitude: float) -> Tensor:
 
     Where no gradient is wanted this uses IEEE additions and multiplications alone, which round in
     the same way on every processor: the curator's sums are the same bits everywhere.
+
+    Parameters
+    ----------
+    turns
+        Phases in turns, float64. Without a gradient they must not be negative, and are overwritten.
+    amplitude
+        The factor √(2/D).
     """
     if turns.requires_grad:
         angle = (2 * pi * turns).float()
         return amplitude * torch.cat([angle.cos(), angle.sin()], dim=1)
     count, width = turns.shape
-    fraction = turns.frac().float()
-    z = torch.empty(count, 2 * width, device=turns.device)
-    # cos 2πt = sin 2πz with z = ||t| − 1/2| − 1/4; sin 2πt is the same a quarter turn later.
-    torch.abs(fraction, out=z[:, :width])
-    z[:, :width].sub_(0.5).abs_().sub_(0.25)
-    torch.sub(fraction, 0.25, out=z[:, width:])
-    z[:, width:].abs_().sub_(0.5).abs_().sub_(0.5).abs_().neg_().add_(0.25)
-    square = z * z
+    fraction = scratch("fraction", (count, width), torch.float32, turns).copy_(turns.frac_())
+    z = scratch("z", (count, 2 * width), torch.float32, turns)
+    # cos 2πt = sin 2πz with z = |t − 1/2| − 1/4 for 0 ≤ t < 1; sin 2πt is cos 2π|t − 1/4|.
+    torch.sub(fraction, 0.5, out=z[:, :width]).abs_().sub_(0.25)
+    torch.sub(fraction, 0.25, out=z[:, width:]).abs_().sub_(0.5).abs_().sub_(0.25)
+    square = torch.mul(z, z, out=scratch("square", (count, 2 * width), torch.float32, turns))
     out = square * (_SINE[4] * amplitude)
     for coefficient in _SINE[3:0:-1]:
         out.add_(coefficient * amplitude).mul_(square)

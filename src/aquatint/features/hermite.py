@@ -14,11 +14,14 @@ from torch import Tensor
 from aquatint.errors import PlanError
 from aquatint.features.algebra import Concat, concat, product, scale
 from aquatint.features.base import Bound, FeatureMap, Rows, Spec, root
+from aquatint.features.scratch import scratch
 
 
 @dataclass(frozen=True)
 class Hermite(FeatureMap):
     """Features φ₀ … φ_C of each column, divided by √d: the sum kernel of d columns (eq. 9–10).
+
+    The vector is ordered by c first, so that a lower order is a prefix of a higher one.
 
     With a value u of the unit interval at x = span·(2u − 1), the features of one column obey
     Mehler's formula Σ_c φ_c(x)φ_c(y) = exp(−ρ/(1−ρ²)·(x−y)²) when the sum runs on for ever. At
@@ -73,7 +76,7 @@ class Hermite(FeatureMap):
 
     @property
     def tile(self) -> int:
-        return max(64, 2**14 // len(self.columns))
+        return max(64, 2**13 // len(self.columns))
 
     def __call__(self, rows: Rows) -> Tensor:
         values = rows.matrix(self.columns)
@@ -82,17 +85,33 @@ class Hermite(FeatureMap):
         first = torch.exp(x.square() * (-self.rho / (1 + self.rho)))
         first = first * ((1 - self.rho**2) ** 0.25 / sqrt(len(self.columns)))
         first = first.masked_fill(missing, 0.0).to(torch.float32)
-        features = torch.stack(self._recursion(x.to(torch.float32), first))
-        return features.permute(1, 2, 0).reshape(len(rows), self.dim)
+        if values.requires_grad:
+            features = torch.stack(self._recursion(x.to(torch.float32), first))
+        else:
+            features = self._in_place(x.to(torch.float32), first)
+        return features.transpose(0, 1).reshape(len(rows), self.dim)
 
     def _recursion(self, x: Tensor, first: Tensor) -> list[Tensor]:
+        """Give φ₀ … φ_C, each of shape (n, columns), with gradients."""
         features = [first]
         before = torch.zeros_like(first)
         for c in range(self.order):
-            step = (features[c] * x).mul_(sqrt(2 * self.rho / (c + 1)))
-            features.append(step.sub_(before * (self.rho * sqrt(c / (c + 1)))))
+            grown = features[c] * x * sqrt(2 * self.rho / (c + 1))
+            features.append(grown - before * (self.rho * sqrt(c / (c + 1))))
             before = features[c]
         return features
+
+    def _in_place(self, x: Tensor, first: Tensor) -> Tensor:
+        """Do the same operations in one buffer of shape (C + 1, n, columns)."""
+        out = scratch("hermite", (self.order + 1, *x.shape), torch.float32, x)
+        term = scratch("term", tuple(x.shape), torch.float32, x)
+        out[0].copy_(first)
+        for c in range(self.order):
+            torch.mul(out[c], x, out=out[c + 1]).mul_(sqrt(2 * self.rho / (c + 1)))
+            if c:
+                torch.mul(out[c - 1], self.rho * sqrt(c / (c + 1)), out=term)
+                out[c + 1].sub_(term)
+        return out
 
     def spec(self) -> Spec:
         return {

@@ -1,0 +1,5 @@
+"""Run the command line with ``python -m aquatint``."""
+
+from aquatint.cli import main
+
+main()
