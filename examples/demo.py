@@ -1,4 +1,4 @@
-"""The two-minute demonstration: a real health survey, from rows to a release that anyone may have."""
+"""The demonstration: a real health survey, from rows to a release that anyone may have."""
 
 from __future__ import annotations
 

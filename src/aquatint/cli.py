@@ -18,6 +18,7 @@ from aquatint.errors import AquatintError
 
 if TYPE_CHECKING:
     from aquatint.accounting import Budget
+    from aquatint.curator.encode import Notes
     from aquatint.curator.ledger import Account
 
 app = typer.Typer(
@@ -104,6 +105,7 @@ def sketch(
         dataset=dataset,
         output=output,
         simulate=simulate,
+        notes=None if quiet else _print_notes,
         progress=not quiet,
     )
     if not quiet:
@@ -200,6 +202,16 @@ def _print_accounts(accounts: list[Account]) -> None:
         numbers = (a.epsilon, a.delta, a.spent, a.reserved, a.left)
         table.add_row(a.dataset, a.protects, *(f"{n:.4g}" for n in numbers), str(a.releases))
     terminal().print(table)
+
+
+def _print_notes(notes: Notes) -> None:
+    for what, counted in (
+        ("outside the bounds, clipped", notes.clipped),
+        ('not among the categories, sent to "other"', notes.other),
+    ):
+        for column, count in counted.items():
+            text = f"for your eyes only: {column}: {count:,} values {what}"
+            typer.echo(f"aquatint: {text}", err=True)
 
 
 def _print_json(data: Any) -> None:

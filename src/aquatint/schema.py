@@ -366,7 +366,8 @@ def _first_problem(error: ValidationError) -> str:
     what = first["msg"].removeprefix("Value error, ")
     names = [p for p in first["loc"] if isinstance(p, str)]
     field = names[-1] if names else ""
-    if first["type"] in {"missing", "too_short", "literal_error"} and field in _DECLARE:
+    told = first["type"] != "value_error" and not first["type"].startswith("union")
+    if told and field in _DECLARE:
         what = _DECLARE[field]
     elif first["type"] == "union_tag_not_found":
         what = _DECLARE["kind"]

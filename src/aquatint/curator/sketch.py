@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -47,6 +47,7 @@ def sketch(
     dataset: str | None = None,
     output: str | Path | None = None,
     simulate: int | None = None,
+    notes: Callable[[Notes], None] | None = None,
     progress: bool = True,
 ) -> Release:
     """Spend a privacy budget once and give a release.
@@ -70,6 +71,9 @@ def sketch(
         Also write the release there; the room is secured before the budget is spent.
     simulate
         A seed for pseudo-random noise, for benchmarks. The release is then NOT private and says so.
+    notes
+        Is given what had to be clipped or sent to "other", by column, before anything is spent.
+        Private: for the curator's eyes only.
     progress
         Show progress on a terminal when it takes longer than two seconds.
 
@@ -102,6 +106,8 @@ def sketch(
     with ExitStack() as stack:
         hold = stack.enter_context(_reservation(ledger, dataset, chosen, budget, noise))
         private = accumulate(data, chosen, progress=progress)
+        if notes is not None:
+            notes(private.notes)
         _look_before(private, budget)
         room = reserved(output, _size(chosen)) if output is not None else nullcontext()
         file = stack.enter_context(room)

@@ -130,7 +130,8 @@ class Marginals(FeatureMap):
 
     def cells(self, rows: Rows) -> Tensor:
         known = dict(self.columns)
-        out = torch.empty(self.ones, len(rows), dtype=torch.int32)
+        device = rows.codes[self.sets[0][0]].device
+        out = torch.empty(self.ones, len(rows), dtype=torch.int32, device=device)
         for place, (start, columns) in enumerate(zip(self.offsets, self.sets, strict=True)):
             line = out[place]
             line.copy_(rows.codes[columns[0]])

@@ -89,17 +89,18 @@ class Race(FeatureMap):
         return max(256, 2**17 // self.repetitions)
 
     def cells(self, rows: Rows) -> Tensor:
-        directions, offsets = self.hashes
         values = rows.matrix(self.columns)
+        directions, offsets = (hashed.to(values.device) for hashed in self.hashes)
         missing = values.isnan().any(dim=1)
         place = (values.double() @ directions + offsets).floor_()
         bucket = place.nan_to_num_(nan=0.0).remainder_(self.buckets).to(torch.int32)
         bucket[missing] = 0
-        return bucket + torch.arange(self.repetitions, dtype=torch.int32) * self.buckets
+        groups = torch.arange(self.repetitions, dtype=torch.int32, device=values.device)
+        return bucket + groups * self.buckets
 
     def __call__(self, rows: Rows) -> Tensor:
-        out = torch.zeros(len(rows), self.dim)
-        return out.scatter_(1, self.cells(rows).long(), 1.0)
+        cells = self.cells(rows).long()
+        return torch.zeros(len(rows), self.dim, device=cells.device).scatter_(1, cells, 1.0)
 
     def spec(self) -> Spec:
         directions, offsets = self.hashes

@@ -12,15 +12,20 @@ from math import prod
 import torch
 from torch import Tensor
 
-_POOLS = threading.local()
+
+class _Pool(threading.local):
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
+
+
+_POOL = _Pool()
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: torch.dtype, like: Tensor) -> Tensor:
     """Give a buffer with arbitrary contents; the next call by this name and thread reuses it."""
-    pool: dict[tuple[str, torch.dtype, torch.device], Tensor] = _POOLS.__dict__
     key = (name, dtype, like.device)
     size = prod(shape)
-    held = pool.get(key)
+    held = _POOL.held.get(key)
     if held is None or held.numel() < size:
-        held = pool[key] = torch.empty(size, dtype=dtype, device=like.device)
+        held = _POOL.held[key] = torch.empty(size, dtype=dtype, device=like.device)
     return held[:size].view(shape)
