@@ -20,7 +20,7 @@ from aquatint.features import Count, FeatureMap, from_spec, leaves, onehot, pair
 from aquatint.features.algebra import ByLabel, Product, Scaled
 from aquatint.features.grid import grid_of, sensitivity
 from aquatint.features.marginals import Marginals
-from aquatint.schema import RANGED, Boolean, Ordered, Schema
+from aquatint.schema import RANGED, Boolean, Ordered, Schema, is_printable
 
 DEFAULT_BINS = 32
 PAIR_CELLS = 5_000_000
@@ -158,6 +158,9 @@ def check(plan: Plan) -> None:
     names = [block.name for block in plan.blocks]
     if not names or len(set(names)) < len(names):
         msg = "a plan needs at least one block, each with a name of its own"
+        raise PlanError(msg)
+    if not all(0 < len(name) <= 200 and is_printable(name) for name in names):
+        msg = "names of blocks have 1 to 200 characters, none of them control characters"
         raise PlanError(msg)
     shares = [block.share for block in plan.blocks]
     if not all(isfinite(s) and s > 0 for s in shares) or abs(sum(shares) - 1) > 1e-9:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from aquatint.errors import SchemaError
 
@@ -24,8 +24,23 @@ MISSING = "(missing)"
 
 Protects = Literal["add or remove one row", "replace one row", "all rows of one person"]
 PROTECTS: tuple[str, ...] = get_args(Protects)
-Category = str | int
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def is_printable(text: str) -> bool:
+    """Whether a text is free of control characters, which could trick a terminal or a reader."""
+    joiners = "\u200c\u200d"  # they belong to the spelling of several languages
+    return all(c.isprintable() or c in joiners for c in text)
+
+
+def _check_printable(text: str | int) -> str | int:
+    if not is_printable(str(text)):
+        msg = "names and categories must not hold control characters"
+        raise ValueError(msg)
+    return text
+
+
+Category = Annotated[str | int, AfterValidator(_check_printable)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_printable)]
 
 
 class _Strict(BaseModel):
@@ -68,6 +83,9 @@ class _Ranged(_Column):
         low, high = self.limits
         if not low < high:
             msg = f"bounds must be [low, high] with low < high, got [{low}, {high}]"
+            raise ValueError(msg)
+        if not 1e-100 < high - low < 1e100:
+            msg = "bounds must be less than 1e100 and more than 1e-100 apart"
             raise ValueError(msg)
         if isinstance(self.bins, list):
             edges = self.bins

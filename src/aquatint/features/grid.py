@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log2
+from math import ceil, floor, log2
 
 from aquatint.features.algebra import ByLabel, Product, Scaled
 from aquatint.features.base import Bound, FeatureMap
@@ -17,7 +17,8 @@ from aquatint.features.race import Race
 from aquatint.schema import Privacy
 
 COUNT_STEPS = 2**20
-"""A count of one is this many steps, so that noise is always millions of steps wide."""
+"""A count of one is this many steps (a weighted one less than twice as many), so that noise is
+always millions of steps wide."""
 DENSE_BITS = 22
 """The largest coordinate of a dense row is about this many bits: float32 holds it exactly, and
 2·10¹² rows fit an int64 sum."""
@@ -55,7 +56,8 @@ def grid_of(leaf: FeatureMap) -> Grid:
     """Choose the grid of a leaf from its bound."""
     bound = leaf.bound
     if is_counting(leaf):
-        ones, value = leaf.ones or 0, int(Fraction(leaf.unit) * COUNT_STEPS)
+        ones = leaf.ones or 0
+        value = int(Fraction(leaf.unit) * COUNT_STEPS / Fraction(2) ** floor(log2(leaf.unit)))
         limits = Bound(bound.dim, l1=ones * value, l2_squared=ones * value**2, low=0, high=value)
         return Grid(value / leaf.unit, limits)
     height = max(-bound.low, bound.high)

@@ -30,6 +30,7 @@ from aquatint.release.manifest import (
     Manifest,
     Member,
     canonical,
+    disagreement,
     from_manifest,
     to_manifest,
 )
@@ -123,8 +124,9 @@ def from_file(file: IO[bytes], size: int, name: str) -> Release:
         if sorted(arrays) != sorted(entry.name for entry in manifest.blocks):
             _refuse(name, "its arrays are not those that its manifest lists")
         release = from_manifest(manifest, arrays)
-        if to_manifest(release, {**manifest.members}) != manifest:
-            _refuse(name, "its manifest states other sensitivities or losses than follow from it")
+        wrong = disagreement(manifest, release)
+        if wrong is not None:
+            _refuse(name, f"its manifest states {wrong} otherwise than follows from its contents")
     except ReleaseError as error:
         _refuse(name, str(error).removeprefix(f"{name} is not a valid release: "))
     except (AquatintError, safetensors.SafetensorError, ValidationError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isclose
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from aquatint.features import from_spec
 from aquatint.features.algebra import leaves
 from aquatint.features.grid import grid_of, sensitivity
 from aquatint.release.model import Block, Noise, Release, Statement
-from aquatint.schema import Schema
+from aquatint.schema import Name, Schema
 
 FORMAT = "aquatint-release"
 FORMAT_VERSION = 1
@@ -44,7 +45,7 @@ class Part(_Strict):
 class BlockEntry(_Strict):
     """One block; its integers are the array of the same name."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Name
     map: dict[str, Any] = Field(description="the feature map, by its kind and parameters")
     parts: list[Part]
 
@@ -142,6 +143,23 @@ def _parts(release: Release, block: Block) -> list[Part]:
             Part(coordinates=leaf.dim, steps=steps, l2_squared=l2_squared, l1=l1, scale=scale)
         )
     return out
+
+
+def disagreement(manifest: Manifest, release: Release) -> str | None:
+    """Say which stated fact does not follow from the release; free text is not compared."""
+    again = to_manifest(release, manifest.members)
+    said, found = manifest.privacy, again.privacy
+    for name in ("protects", "unit", "rows_per_unit", "noise"):
+        if getattr(said, name) != getattr(found, name):
+            return f"privacy.{name}"
+    for name in ("rho", "zcdp_epsilon"):
+        one, other = getattr(said, name), getattr(found, name)
+        if (one is None) is not (other is None) or not isclose(one or 0, other or 0, rel_tol=1e-6):
+            return f"privacy.{name}"
+    for entry, rebuilt in zip(manifest.blocks, again.blocks, strict=True):
+        if entry.parts != rebuilt.parts:
+            return f"the sensitivity of block {entry.name!r}"
+    return None
 
 
 def from_manifest(manifest: Manifest, arrays: dict[str, np.ndarray]) -> Release:
