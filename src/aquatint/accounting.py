@@ -9,13 +9,14 @@ both in grid steps.
 
 The discretisation terms are derived in docs/explanation/accounting.md: over D coordinates the
 discrete Gaussian and the rounded continuous one differ by factors e^{±η} off an event of
-probability τ, which turns (ε, δ) into (ε + 2η, e^η·δ + (1 + e^{ε+η})·τ).
+probability τ, which turns (ε, δ) into (ε + 2η, e^η·δ + (1 + e^{ε+η})·τ). Here t² = 2·log(2D/τ) and
+η = t²·Σ D_k/8σ_k², which has to stay below a fixed small share of ε.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 from math import exp, expm1, inf, isfinite, log, nextafter, sqrt
 
@@ -27,9 +28,13 @@ from aquatint.errors import BudgetError
 SMALLEST_SCALE = 2.0**10
 """Noise of fewer grid steps than this is refused. Above it the term 3·exp(−2π²σ²) of the derivation
 is zero in floating point, and e^{t/2σ} ≤ 2 for every reach t that is used."""
+ALLOWANCE = 1e-4
+"""The discretisation is allowed this share of ε as η; what needs more is refused."""
+MOST_COORDINATES = 2**40
+"""The tails are bounded for this many coordinates, however few there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Budget:
     """The privacy parameters of one release, declared by a person: there is no default.
 
@@ -41,6 +46,8 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
         if not (isfinite(self.epsilon) and 0 < self.epsilon <= 100):
             msg = f"epsilon must be above 0 and at most 100, got {self.epsilon}"
             raise BudgetError(msg)
@@ -80,43 +87,43 @@ class Loss:
         Σ Δ²/(2σ²) of the discrete Gaussian parts, rounded up.
     roughness
         Σ D/(8σ²) of the same parts: with a reach of t, η = t²·roughness.
-    coordinates
-        How many coordinates carry discrete Gaussian noise.
     pure
-        Σ Δ₁/b of the discrete Laplace parts, rounded up.
+        Σ Δ₁/b of the discrete Laplace parts, rounded up: they are ε-DP with this ε.
+    pure_rho
+        Σ ε²/2 of the same parts: ε-DP implies ε²/2-zCDP.
     """
 
     rho: float = 0.0
     roughness: float = 0.0
-    coordinates: int = 0
     pure: float = 0.0
+    pure_rho: float = 0.0
 
     def __add__(self, other: Loss) -> Loss:
-        return Loss(
-            round_up(Fraction(self.rho) + Fraction(other.rho)),
-            round_up(Fraction(self.roughness) + Fraction(other.roughness)),
-            self.coordinates + other.coordinates,
-            round_up(Fraction(self.pure) + Fraction(other.pure)),
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Loss(*(round_up(Fraction(a) + Fraction(b)) for a, b in pairs))
 
     def epsilon(self, delta: float) -> float:
-        """Give the ε of the exact (ε, δ) promise, discretisation included; inf if there is none."""
-        if self.coordinates == 0:
+        """Give the ε of the (ε, δ) promise; inf if there is none.
+
+        Gaussian parts alone get the exact ε of the Gaussian mechanism, raised by a fixed allowance
+        for the discretisation. Being fixed, it makes the promise a function of Σρ alone, so that a
+        ceiling on it holds for releases that are chosen one after the other (a privacy filter).
+        Gaussian and Laplace parts together have such a filter only under zCDP, and get its ε.
+        """
+        if self.rho == 0:
             return self.pure
         if delta <= 0:
             return inf
+        if self.pure:
+            return zcdp_epsilon(nextafter(self.rho + self.pure_rho, inf), delta)
         mu = nextafter(sqrt(2 * self.rho), inf)
-        rough = gaussian_epsilon(delta, mu)
-        eta, tail = self._discretisation(delta, rough + 1)
-        left = (delta - (1 + exp(rough + 1 + eta)) * tail) * exp(-eta)
-        exact = gaussian_epsilon(left, mu)
-        return exact + 2 * eta + self.pure if exact <= rough + 1 else inf
-
-    def _discretisation(self, delta: float, epsilon: float) -> tuple[float, float]:
-        """Choose τ = 10⁻⁹·δ/(2 + e^ε) and give η with it: t² = 2·log(2D/τ)."""
-        tail = 1e-9 * delta / (2 + exp(epsilon))
-        reach_squared = 2 * log(2 * self.coordinates / tail)
-        return self.roughness * reach_squared * (1 + 1e-9), tail
+        rough = gaussian_epsilon(delta, mu) + 1e-9
+        eta = ALLOWANCE * max(rough, 0.01)
+        tail = 1e-9 * delta / (2 + exp(2 * rough + 1))
+        if self.roughness * 2 * log(2 * MOST_COORDINATES / tail) > eta:
+            return inf
+        exact = gaussian_epsilon((delta - (1 + exp(2 * rough + 1)) * tail) * exp(-eta), mu)
+        return exact + 2 * eta if exact <= 2 * rough else inf
 
 
 def gaussian_loss(vectors: Iterable[Noised]) -> Loss:
@@ -128,17 +135,34 @@ def gaussian_loss(vectors: Iterable[Noised]) -> Loss:
             "accounting: ask for a smaller epsilon, or give this block a smaller share"
         )
         raise BudgetError(msg)
-    scales = [Fraction(v.scale) for v in chosen]
-    rho = sum((v.l2_squared / (2 * s * s) for v, s in zip(chosen, scales, strict=True)), Fraction())
-    rough = sum(
-        (v.coordinates / (8 * s * s) for v, s in zip(chosen, scales, strict=True)), Fraction()
-    )
-    return Loss(round_up(rho), round_up(rough), sum(v.coordinates for v in chosen))
+    if sum(v.coordinates for v in chosen) > MOST_COORDINATES:
+        msg = f"a release has at most {MOST_COORDINATES:,} numbers"
+        raise BudgetError(msg)
+    rho, rough = Fraction(), Fraction()
+    for v in chosen:
+        variance = Fraction(v.scale) ** 2
+        rho += v.l2_squared / (2 * variance)
+        rough += v.coordinates / (8 * variance)
+    return Loss(round_up(rho), round_up(rough))
+
+
+def left(loss: Loss, ceiling: Budget) -> float:
+    """Give the ε of the largest single release that still fits under a ceiling, at its δ."""
+    if ceiling.pure:
+        return max(0.0, ceiling.epsilon - loss.pure)
+    low, high = 0.0, ceiling.epsilon
+    for _ in range(40):
+        middle = (low + high) / 2
+        more = Loss(rho=gaussian_mu(middle, ceiling.delta) ** 2 / 2)
+        fits = (loss + more).epsilon(ceiling.delta) <= ceiling.epsilon
+        low, high = (middle, high) if fits else (low, middle)
+    return low
 
 
 def laplace_loss(vectors: Iterable[Noised]) -> Loss:
     """Add up the loss Σ Δ₁/b of discrete Laplace noise exactly, and round it up."""
-    return Loss(pure=round_up(sum((v.l1 / Fraction(v.scale) for v in vectors), Fraction())))
+    pure = sum((v.l1 / Fraction(v.scale) for v in vectors), Fraction())
+    return Loss(pure=round_up(pure), pure_rho=round_up(pure**2 / 2))
 
 
 def calibrate(budget: Budget, vectors: Sequence[Noised], shares: Sequence[float]) -> list[float]:

@@ -174,7 +174,7 @@ def ledger(
         book.open_account(open_, *_ceiling(epsilon, delta, protects))
     accounts = book.accounts()
     if as_json:
-        _print_json([{**asdict(account), "left": account.left} for account in accounts])
+        _print_json([asdict(account) for account in accounts])
     else:
         _print_accounts(accounts)
 

@@ -30,8 +30,8 @@ class PrivateSum:
         What is summed.
     totals
         For each block, the int64 sums of its leaves side by side.
-    units
-        The number of rows, or of rows that persons count for, in grid steps of one.
+    rows
+        The number of rows.
     notes
         What the encoder changed, for the curator's eyes only.
     """

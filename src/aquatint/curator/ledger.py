@@ -4,8 +4,9 @@ A sketch first reserves its loss, which is refused if the ceiling would be passe
 the moment before noise is drawn. A process that dies before that has spent nothing: its
 reservation lapses. One that dies after it has spent, whether or not a file was written.
 
-Losses add up as in `aquatint.accounting.Loss`; choosing later releases in the light of earlier ones
-is covered, because Gaussian mechanisms have a privacy filter (Smith & Thakurta 2022).
+Losses add up as in `aquatint.accounting.Loss`. Choosing later releases in the light of earlier ones
+is covered: Gaussian mechanisms have a privacy filter in Σρ (Smith & Thakurta 2022), pure ε-DP has
+one in Σε, and a mixture of both is accounted under zCDP, which has one too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from aquatint.accounting import Budget, Loss
+from aquatint.accounting import Budget, Loss, left
 from aquatint.errors import LedgerError
 
 _TABLES = """
@@ -33,7 +34,7 @@ create table if not exists datasets (
 create table if not exists entries (
   id integer primary key, dataset text not null references datasets(name),
   state text not null check (state in ('reserved', 'spent')),
-  rho real not null, roughness real not null, coordinates integer not null, pure real not null,
+  rho real not null, roughness real not null, pure real not null, pure_rho real not null,
   epsilon real not null, delta real not null, at text not null,
   host text not null, process integer not null, started text not null);
 """
@@ -41,7 +42,11 @@ create table if not exists entries (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The state of one dataset."""
+    """The state of one dataset, as ε at the ceiling's δ.
+
+    Gaussian losses grow with the square root of their number, so `left`, the largest release that
+    still fits, is more than the difference of the others.
+    """
 
     dataset: str
     protects: str
@@ -49,12 +54,8 @@ class Account:
     delta: float
     spent: float
     reserved: float
+    left: float
     releases: int
-
-    @property
-    def left(self) -> float:
-        """The ε that is neither spent nor reserved, at the ceiling's δ."""
-        return max(0.0, self.epsilon - self.spent - self.reserved)
 
 
 class Reservation:
@@ -131,15 +132,15 @@ class Ledger:
                 )
                 raise LedgerError(msg)
             entry = db.execute(
-                "insert into entries (dataset, state, rho, roughness, coordinates, pure, epsilon, "
+                "insert into entries (dataset, state, rho, roughness, pure, pure_rho, epsilon, "
                 "delta, at, host, process, started) "
                 "values (?, 'reserved', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     dataset,
                     loss.rho,
                     loss.roughness,
-                    loss.coordinates,
                     loss.pure,
+                    loss.pure_rho,
                     budget.epsilon,
                     budget.delta,
                     _now(),
@@ -176,11 +177,13 @@ class Ledger:
             raise LedgerError(msg)
         protects, epsilon, delta = row
         spent = _losses(db, dataset, "spent").epsilon(delta)
-        both = _losses(db, dataset).epsilon(delta)
+        held = _losses(db, dataset)
+        free = left(held, Budget(epsilon, delta))
         (releases,) = db.execute(
             "select count(*) from entries where dataset = ? and state = 'spent'", (dataset,)
         ).fetchone()
-        return Account(dataset, protects, epsilon, delta, spent, both - spent, releases)
+        reserved = held.epsilon(delta) - spent
+        return Account(dataset, protects, epsilon, delta, spent, reserved, free, releases)
 
     @contextmanager
     def _transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
@@ -210,7 +213,7 @@ class Ledger:
 
 def _losses(db: sqlite3.Connection, dataset: str, state: str | None = None) -> Loss:
     rows = db.execute(
-        "select rho, roughness, coordinates, pure from entries "
+        "select rho, roughness, pure, pure_rho from entries "
         "where dataset = ? and (? is null or state = ?)",
         (dataset, state, state),
     )

@@ -92,8 +92,9 @@ def _join(parts: list[Rows]) -> Rows:
     first = parts[0]
     names = tuple(first.values)
     codes = {name: torch.cat([p.codes[name] for p in parts]) for name in first.codes}
-    values = torch.cat([p.matrix(names) for p in parts]) if names else torch.empty(0, 0)
-    return Rows(codes, Columns(names, values), sum(p.count for p in parts))
+    count = sum(p.count for p in parts)
+    values = torch.cat([p.matrix(names) for p in parts]) if names else torch.empty(count, 0)
+    return Rows(codes, Columns(names, values), count)
 
 
 def sum_persons(plan: Plan, rows: Rows, persons: np.ndarray, max_rows: int) -> tuple[Tensor, ...]:

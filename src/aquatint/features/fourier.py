@@ -42,7 +42,7 @@ class Fourier(FeatureMap):
     length_scales
         One for each column, as a fraction of its range: a public choice, never read off the data.
     kernel
-        ``"gaussian"``: exp(−Σ (x−y)²/2l²); ``"laplace"``: exp(−Σ |x−y|/l).
+        ``"gaussian"``: exp(−Σ (x−y)²/2l²); ``"laplace"``: exp(−Σ abs(x−y)/l).
     seed
         Public: the frequencies are drawn from it.
     """

@@ -89,7 +89,8 @@ class Hermite(FeatureMap):
             features = torch.stack(self._recursion(x.to(torch.float32), first))
         else:
             features = self._in_place(x.to(torch.float32), first)
-        return features.transpose(0, 1).reshape(len(rows), self.dim)
+        # A copy: what the buffer holds must not leave with it.
+        return features.transpose(0, 1).clone(memory_format=torch.contiguous_format).flatten(1)
 
     def _recursion(self, x: Tensor, first: Tensor) -> list[Tensor]:
         """Give φ₀ … φ_C, each of shape (n, columns), with gradients."""

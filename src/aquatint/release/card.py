@@ -38,6 +38,15 @@ def promise(release: Release) -> str:
     )
 
 
+def counted(release: Release) -> str:
+    """Say what the count counts."""
+    privacy = release.schema.privacy
+    if privacy.person is None:
+        return "number of rows"
+    most = privacy.rows_per_unit
+    return "number of persons" if most == 1 else f"rows, at most {most} a person"
+
+
 def technical(release: Release) -> list[tuple[str, str]]:
     """List the facts behind the promise."""
     said = release.statement
@@ -57,7 +66,7 @@ def technical(release: Release) -> list[tuple[str, str]]:
     )
     return [
         *facts,
-        (f"number of {release.schema.privacy.unit}s", rows),
+        (counted(release), rows),
         ("made on", release.created),
     ]
 

@@ -117,7 +117,7 @@ class Release:
 
     @property
     def count(self) -> float:
-        """The number of rows (of persons, where they are protected): public, or with noise."""
+        """The number of rows, public or with noise; by person, each counts for at most max_rows."""
         if self.rows is not None:
             return float(self.rows)
         return float(next(b for b in self.blocks if isinstance(b.map, Count)).sum[0])
