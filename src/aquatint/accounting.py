@@ -150,13 +150,12 @@ def left(loss: Loss, ceiling: Budget) -> float:
     """Give the ε of the largest single release that still fits under a ceiling, at its δ."""
     if ceiling.pure:
         return max(0.0, ceiling.epsilon - loss.pure)
-    low, high = 0.0, ceiling.epsilon
-    for _ in range(40):
+    low, high = 0.0, gaussian_mu(ceiling.epsilon, ceiling.delta) ** 2 / 2
+    for _ in range(50):
         middle = (low + high) / 2
-        more = Loss(rho=gaussian_mu(middle, ceiling.delta) ** 2 / 2)
-        fits = (loss + more).epsilon(ceiling.delta) <= ceiling.epsilon
+        fits = (loss + Loss(rho=middle)).epsilon(ceiling.delta) <= ceiling.epsilon
         low, high = (middle, high) if fits else (low, middle)
-    return low
+    return Loss(rho=low).epsilon(ceiling.delta)
 
 
 def laplace_loss(vectors: Iterable[Noised]) -> Loss:
