@@ -51,6 +51,9 @@ class Budget:
         if not (isfinite(self.epsilon) and 0 < self.epsilon <= 100):
             msg = f"epsilon must be above 0 and at most 100, got {self.epsilon}"
             raise BudgetError(msg)
+        if 0 < self.delta < 1e-200:
+            msg = f"delta = {self.delta:g} is too small to compute with: 0 asks for pure epsilon"
+            raise BudgetError(msg)
         if not 0 <= self.delta < 0.5:
             msg = (
                 f"delta must be at least 0 and well below one over the number of rows, "
@@ -117,7 +120,9 @@ class Loss:
         if self.pure:
             return zcdp_epsilon(nextafter(self.rho + self.pure_rho, inf), delta)
         mu = nextafter(sqrt(2 * self.rho), inf)
-        rough = gaussian_epsilon(delta, mu) + 1e-9
+        rough = gaussian_epsilon(delta, mu) + 1e-9 if mu < 100 else inf
+        if rough > 300:
+            return inf
         eta = ALLOWANCE * max(rough, 0.01)
         tail = 1e-9 * delta / (2 + exp(2 * rough + 1))
         if self.roughness * 2 * log(2 * MOST_COORDINATES / tail) > eta:

@@ -17,10 +17,9 @@ from typing import Any
 from aquatint.accounting import Budget, Noised, calibrate
 from aquatint.errors import PlanError
 from aquatint.features import Count, FeatureMap, from_spec, leaves, onehot, pairs
-from aquatint.features.algebra import ByLabel, Product, Scaled
+from aquatint.features.fits import check_fits
 from aquatint.features.grid import grid_of, sensitivity
-from aquatint.features.marginals import Marginals
-from aquatint.schema import RANGED, Boolean, Ordered, Schema, is_printable
+from aquatint.schema import RANGED, Schema, is_printable
 
 DEFAULT_BINS = 32
 PAIR_CELLS = 5_000_000
@@ -64,9 +63,13 @@ class Plan:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+    def from_dict(cls, data: Any) -> Plan:
         """Check plain data as a plan."""
-        if data.get("format") != "aquatint-plan" or data.get("format_version") != 1:
+        if (
+            not isinstance(data, Mapping)
+            or data.get("format") != "aquatint-plan"
+            or data.get("format_version") != 1
+        ):
             msg = "this is not a plan of a version that this Aquatint knows"
             raise PlanError(msg)
         try:
@@ -81,7 +84,11 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, to share it or to look at it."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        try:
+            Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            msg = f"cannot write the plan {path}: {error.strerror}"
+            raise PlanError(msg) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
@@ -173,39 +180,8 @@ def check(plan: Plan) -> None:
             'PlannedBlock("count", Count(), 0.01)'
         )
         raise PlanError(msg)
-    cells = plan.schema.cells()
     for block in plan.blocks:
-        _check_columns(block, plan.schema)
-        for leaf in leaves(block.map):
-            _check_cells(leaf, cells)
-
-
-def _check_columns(block: PlannedBlock, schema: Schema) -> None:
-    codes, values = block.map.reads
-    for name in codes | values:
-        if name not in schema.columns:
-            msg = f"block {block.name!r} reads column {name!r}, which the schema does not have"
-            raise PlanError(msg)
-    for name in values:
-        if not isinstance(schema.columns[name], (*RANGED, Ordered, Boolean)):
-            msg = f"block {block.name!r} needs numbers, but column {name!r} has no order"
-            raise PlanError(msg)
-
-
-def _check_cells(leaf: FeatureMap, cells: Mapping[str, int]) -> None:
-    if isinstance(leaf, ByLabel) and leaf.classes != cells[leaf.label]:
-        msg = f"the label {leaf.label!r} has {cells[leaf.label]} cells, not {leaf.classes}"
-        raise PlanError(msg)
-    if isinstance(leaf, (ByLabel, Scaled)):
-        _check_cells(leaf.inner, cells)
-    elif isinstance(leaf, Product):
-        _check_cells(leaf.left, cells)
-        _check_cells(leaf.right, cells)
-    elif isinstance(leaf, Marginals):
-        for name, count in leaf.columns:
-            if count != cells[name]:
-                msg = f"column {name!r} has {cells[name]} cells in the schema, not {count}"
-                raise PlanError(msg)
+        check_fits(block.name, block.map, plan.schema)
 
 
 def noise_of(plan: Plan, budget: Budget) -> tuple[tuple[Noised, ...], ...]:

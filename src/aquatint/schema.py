@@ -128,7 +128,9 @@ class Integer(_Whole):
     """Whole numbers within public bounds, both included."""
 
     kind: Literal["integer"]
-    bounds: tuple[int, int]
+    bounds: tuple[
+        Annotated[int, Field(ge=-(2**53), le=2**53)], Annotated[int, Field(ge=-(2**53), le=2**53)]
+    ]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -379,22 +381,33 @@ def bin_edges(column: Numeric | Integer | Date | Datetime) -> list[float]:
 def _first_problem(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     first = problems[0]
-    kinds = {"numeric", "integer", "date", "datetime", "categorical", "ordered", "text", "boolean"}
-    path = ".".join(str(p) for p in first["loc"] if str(p) not in kinds) or "schema"
+    place = _place(first["loc"])
+    path = ".".join(map(str, place)) or "schema"
     what = first["msg"].removeprefix("Value error, ")
-    names = [p for p in first["loc"] if isinstance(p, str)]
+    names = [p for p in place if isinstance(p, str)]
     field = names[-1] if names else ""
     told = first["type"] != "value_error" and not first["type"].startswith("union")
     if told and field in _DECLARE:
         what = _DECLARE[field]
+    elif field == "bins" and first["type"].endswith(("_type", "_parsing", "_from_float")):
+        what = "must be a number of bins, or a list of edges"
     elif first["type"] == "union_tag_not_found":
         what = _DECLARE["kind"]
     elif first["type"] == "missing":
         what = f"is missing: declare {field}"
     elif first["type"] == "extra_forbidden":
         what = "is not a known setting: check its spelling"
-    rest = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    others = len({_place(p["loc"]) for p in problems}) - 1
+    rest = f" (and {others} more)" if others else ""
     return f"{path}: {what}{rest}"
+
+
+def _place(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Leave out of pydantic's path what a person did not write: the kind, and tried types."""
+    if location[:1] != ("columns",) or len(location) < 3:
+        return location
+    rest = location[3:]
+    return (*location[:2], *rest[: 2 if rest[:1] == ("categories",) else 1])
 
 
 _DECLARE = {

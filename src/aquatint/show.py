@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +18,7 @@ from aquatint.release.model import Release
 
 def terminal() -> Console:
     """Give a console that neither wraps nor guesses at colours."""
-    return Console(soft_wrap=True, highlight=False)
+    return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def plain_table(title: str, *columns: str) -> Table:

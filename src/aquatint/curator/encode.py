@@ -75,7 +75,7 @@ class Encoder:
         values = Columns(ordered, torch.empty(batch.num_rows, len(ordered)))
         for name in self.columns:
             column = self.schema.columns[name]
-            array = _plain(batch.column(name))
+            array = undo_layout(batch.column(name))
             if isinstance(column, RANGED):
                 number, absent = _numbers(name, column, array)
                 number = _clip(name, column, number, notes)
@@ -94,10 +94,10 @@ class Encoder:
         return Rows(codes, values, batch.num_rows)
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def undo_layout(array: pa.Array) -> pa.Array:
     """Undo dictionaries and the several layouts of text, so that one code path serves all."""
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        return undo_layout(array.dictionary).take(array.indices)
     text = pa.types.is_string_view(array.type) or pa.types.is_large_string(array.type)
     return pc.cast(array, pa.string()) if text else array
 
@@ -178,15 +178,11 @@ def _clip(name: str, column: Any, number: np.ndarray, notes: Notes) -> np.ndarra
 
 def _bins(column: Any, number: np.ndarray, absent: np.ndarray) -> Tensor:
     count = column.present_cells
-    low, high = column.limits
     with np.errstate(invalid="ignore"):
-        if isinstance(column.bins, list):
-            code = np.searchsorted(bin_edges(column)[1:-1], number, side="right")
-        elif isinstance(column, (Integer, Date)):
-            code = np.floor_divide((number - low) * count, column.steps)
+        if isinstance(column, (Integer, Date)) and not isinstance(column.bins, list):
+            code = np.floor_divide((number - column.limits[0]) * count, column.steps)
         else:
-            code = np.floor((number - low) * (count / (high - low)))
-        code = np.minimum(code, count - 1)
+            code = np.searchsorted(bin_edges(column)[1:-1], number, side="right")
     code[absent] = count
     return torch.from_numpy(code.astype(np.int32))
 
@@ -237,20 +233,30 @@ def _comparable(name: str, column: Any, array: pa.Array) -> tuple[pa.Array, pa.A
     try:
         if whole and pa.types.is_string(array.type):
             array = pc.cast(array, pa.float64())
-        entries = pc.cast(array, kind)
+        entries = pc.cast(_whole(name, array) if whole else array, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         wanted = "whole numbers" if whole else "text"
         msg = f"column {name!r} cannot be read as {wanted}, as its declared categories are"
         raise DataError(msg) from None
-    if isinstance(column, Text):
+    if isinstance(column, Text) and not whole:
         entries = pc.utf8_trim_whitespace(entries)
     return pa.array(column.categories, kind), entries
 
 
+def _whole(name: str, array: pa.Array) -> pa.Array:
+    """Turn floats that are whole numbers into integers; NaN is missing."""
+    if not pa.types.is_floating(array.type):
+        return array
+    try:
+        return pc.cast(pc.if_else(pc.is_nan(array), None, array), pa.int64())
+    except pa.ArrowInvalid:
+        msg = f"column {name!r} holds fractions where the schema declares whole numbers"
+        raise DataError(msg) from None
+
+
 def _booleans(name: str, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     if not pa.types.is_boolean(array.type):
-        if pa.types.is_floating(array.type):
-            array = pc.cast(array, pa.int64(), safe=False)
+        array = _whole(name, array)
         text = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(array, pa.string())))
         array = pc.if_else(
             pc.is_in(text, value_set=pa.array(_TRUE)),

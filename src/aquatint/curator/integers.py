@@ -70,16 +70,14 @@ def _l1_follows(bound: Bound) -> bool:
 
 def quantise_exactly(features: Tensor, grid: Grid) -> Tensor:
     """Do the same in unbounded integers, clipping what is over; for the few rows in doubt."""
-    if not bool(features.isfinite().all()):
+    steps = features.to(torch.float64) * grid.steps
+    if not bool(steps.isfinite().all()):
         msg = (
             "the feature map gave a value that is not finite: "
             "mend the map, or the values it cannot take"
         )
         raise DataError(msg)
-    rows = [
-        clip([int(value) for value in row], grid.bound)
-        for row in (features.to(torch.float64) * grid.steps).tolist()
-    ]
+    rows = [clip([int(value) for value in row], grid.bound) for row in steps.tolist()]
     return torch.tensor(rows, dtype=torch.float64).reshape(features.shape)
 
 

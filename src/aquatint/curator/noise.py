@@ -80,7 +80,8 @@ def _check(integers: np.ndarray, noised: Noised) -> None:
     if not (isfinite(noised.scale) and 0 < noised.scale < 2**50):
         msg = f"the noise scale must be a positive number of grid steps, got {noised.scale}"
         raise BudgetError(msg)
-    if len(integers) and int(np.abs(integers).max()) + 100 * noised.scale >= _ROOM:
+    largest = max(-int(integers.min()), int(integers.max())) if len(integers) else 0
+    if largest + 100 * noised.scale >= _ROOM:
         msg = "the sums leave no room for the noise in 64 bits: split the data"
         raise BudgetError(msg)
 

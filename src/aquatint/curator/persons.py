@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from aquatint.curator.accumulate import integer_rows, leaf_sum, tiles
-from aquatint.curator.encode import Encoder, Notes
+from aquatint.curator.encode import Encoder, Notes, undo_layout
 from aquatint.errors import DataError
 from aquatint.features.algebra import ByLabel, leaves
 from aquatint.features.base import Columns, FeatureMap, Rows
@@ -66,15 +66,21 @@ def collect(
 
 
 def _names(column: pa.Array, person: str) -> pa.Array:
-    if column.null_count:
+    """Give the identifiers as text; rows without one would be protected by nobody's name."""
+    try:
+        plain = undo_layout(column)
+        missing = pc.any(pc.is_null(plain, nan_is_null=True)).as_py()
+        names = pc.cast(plain, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        msg = f"column {person!r} cannot name persons: it needs numbers or text"
+        raise DataError(msg) from None
+    if missing:
         msg = (
             f"column {person!r} names the person and is missing in some rows: "
             "fill it in or remove those rows, otherwise they would not be protected"
         )
         raise DataError(msg)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return pc.cast(column, pa.string())
+    return names
 
 
 def _bucket(names: pa.Array, bucket: tuple[int, int]) -> np.ndarray:
@@ -84,8 +90,11 @@ def _bucket(names: pa.Array, bucket: tuple[int, int]) -> np.ndarray:
     text = np.asarray(names.to_pylist(), dtype=np.bytes_)
     letters = text.view(np.uint8).reshape(len(names), -1).astype(np.uint64)
     powers = np.cumprod(np.full(letters.shape[1], 1_099_511_628_211, np.uint64))
-    mixed = (letters * powers).sum(axis=1, dtype=np.uint64)
-    return np.flatnonzero((mixed >> np.uint64(17)) % np.uint64(of) == np.uint64(number))
+    mixed = ((letters + np.uint64(1)) * powers).sum(axis=1, dtype=np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return np.flatnonzero(mixed % np.uint64(of) == np.uint64(number))
 
 
 def _join(parts: list[Rows]) -> Rows:

@@ -6,6 +6,7 @@ Only the declared columns are read, batch by batch, so memory does not grow with
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,13 +54,11 @@ def read(data: Any, schema: Schema, columns: list[str]) -> Source:
         return Source(lambda: _table(data, wanted), repeatable=True, size=data.num_rows)
     if isinstance(data, pa.RecordBatch):
         return read(pa.Table.from_batches([data]), schema, columns)
-    if type(data).__module__.startswith("pandas"):
-        _require(data.columns, wanted)
-        table = pa.Table.from_pandas(data[wanted], preserve_index=False)
-        return Source(lambda: _table(table, wanted), repeatable=True, size=table.num_rows)
+    if type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
+        return read(_pandas(data, wanted), schema, columns)
     if hasattr(data, "__arrow_c_stream__"):
         repeatable = hasattr(data, "columns")  # a polars frame, not a reader that runs dry
-        return Source(lambda: _reader(pa.RecordBatchReader.from_stream(data), wanted), repeatable)
+        return Source(lambda: _reader(data, wanted), repeatable)
     if isinstance(data, Iterable):
         return Source(lambda: _batches(data, wanted), repeatable=False)
     msg = (
@@ -69,12 +68,29 @@ def read(data: Any, schema: Schema, columns: list[str]) -> Source:
     raise DataError(msg)
 
 
+def _pandas(frame: Any, wanted: list[str]) -> pa.Table:
+    """Turn the wanted columns of a pandas frame into a table, one by one to name a bad one."""
+    _require([str(name) for name in frame.columns], wanted)
+    arrays = []
+    for name in wanted:
+        try:
+            arrays.append(pa.array(frame[name], from_pandas=True))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            msg = f"column {name!r} mixes kinds of values: make it one kind first"
+            raise DataError(msg) from None
+    if not wanted:  # a plan that only counts rows
+        return pa.table({"": pa.nulls(len(frame))})
+    return pa.Table.from_arrays(
+        [pa.chunked_array([a]) if isinstance(a, pa.Array) else a for a in arrays], names=wanted
+    )
+
+
 def header(path: Path) -> pa.Schema:
     """Read the names and types of a file's columns, and no row beyond the first block."""
     with _reading(path):
-        if path.suffix in _PARQUET:
+        if _kind(path) in _PARQUET:
             return pq.read_schema(path)
-        if path.suffix in _ARROW:
+        if _kind(path) in _ARROW:
             with _ipc(path) as reader:
                 return reader.schema
         with _csv_stream(path) as stream:
@@ -87,7 +103,7 @@ def _path(path: Path, schema: Schema, wanted: list[str]) -> Source:
         what = "is a folder" if path.is_dir() else "does not exist"
         msg = f"cannot read {path}: it {what}; give a CSV, Parquet or Arrow file"
         raise DataError(msg)
-    kind = Path(path.stem).suffix if path.suffix in {".gz", ".zst", ".bz2"} else path.suffix
+    kind = _kind(path)
     opened = {**dict.fromkeys(_PARQUET, _parquet), **dict.fromkeys(_ARROW, _arrow)}.get(kind)
     if opened is None and kind not in _CSV:
         msg = f"cannot tell what {path.name} is: use .csv, .tsv, .parquet, .arrow or .feather"
@@ -95,6 +111,11 @@ def _path(path: Path, schema: Schema, wanted: list[str]) -> Source:
     if opened is not None:
         return Source(lambda: opened(path, wanted), True, path.stat().st_size)
     return Source(lambda: _csv(path, schema, wanted), True, path.stat().st_size)
+
+
+def _kind(path: Path) -> str:
+    packed = path.suffix.lower() in {".gz", ".zst", ".bz2"}
+    return (Path(path.stem).suffix if packed else path.suffix).lower()
 
 
 def _parquet(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
@@ -121,6 +142,9 @@ def _ipc(path: Path) -> Any:
 
 
 def _csv(path: Path, schema: Schema, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    with _reading(path), _csv_stream(path) as stream:
+        first = pacsv.open_csv(stream, parse_options=pacsv.ParseOptions(delimiter=_delimiter(path)))
+        _require(first.schema.names, wanted)
     with _reading(path), _csv_stream(path) as stream:
         declared = [str(c) for column in schema.columns.values() for c in _texts(column)]
         options = pacsv.ConvertOptions(
@@ -155,15 +179,22 @@ def _csv_stream(path: Path) -> Iterator[Any]:
 
 
 def _delimiter(path: Path) -> str:
-    return "\t" if ".tsv" in path.suffixes else ","
+    return "\t" if _kind(path) == ".tsv" else ","
 
 
 def _table(table: pa.Table, wanted: list[str]) -> Iterator[pa.RecordBatch]:
     _require(table.column_names, wanted)
+    if not wanted:  # a plan that only counts rows: any column will do
+        wanted = table.column_names[:1]
     yield from table.select(wanted).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def _reader(reader: pa.RecordBatchReader, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+def _reader(data: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid:
+        msg = f"a {type(data).__name__} is one column: give the frame or table it belongs to"
+        raise DataError(msg) from None
     _require(reader.schema.names, wanted)
     for batch in reader:
         yield from _table(pa.Table.from_batches([batch]), wanted)
@@ -179,8 +210,12 @@ def _batches(data: Iterable[Any], wanted: list[str]) -> Iterator[pa.RecordBatch]
 
 
 def _require(have: Iterable[str], wanted: list[str]) -> None:
-    names = set(have)
-    lacking = [name for name in wanted if name not in names]
+    found = Counter(have)
+    twice = [name for name in wanted if found[name] > 1]
+    if twice:
+        msg = f"the data has more than one column {twice[0]!r}: rename or drop all but one"
+        raise DataError(msg)
+    lacking = [name for name in wanted if name not in found]
     if lacking:
         shown = ", ".join(map(repr, lacking[:5])) + (" …" if len(lacking) > 5 else "")
         msg = f"the data has no column {shown}: correct the schema, or give the file that has it"
@@ -208,6 +243,8 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _without_values(path: Path, message: str) -> str:
+    if "UTF8" in message or "UTF-8" in message:
+        return f"{path.name} holds text that is not UTF-8: save it as UTF-8 first"
     column = re.search(r"CSV column '(.+?)'|CSV column #(\d+)", message)
     if column:
         place = column.group(1) or f"number {int(column.group(2)) + 1}"

@@ -6,7 +6,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -103,20 +103,20 @@ def sketch(
     if simulate is not None and ledger is not None:
         msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
         raise BudgetError(msg)
-    with ExitStack() as stack:
-        hold = stack.enter_context(_reservation(ledger, dataset, chosen, budget, noise))
+    with _reservation(ledger, dataset, chosen, budget, noise) as hold:
         private = accumulate(data, chosen, progress=progress)
         if notes is not None:
             notes(private.notes)
         _look_before(private, budget)
-        room = reserved(output, _size(chosen)) if output is not None else nullcontext()
-        file = stack.enter_context(room)
-        with _uninterrupted():
-            if hold is not None:
-                hold.spend()
-            release = finish(private, budget, noise=noise, simulate=simulate, progress=progress)
-            if file is not None:
-                file.write(to_bytes(release))
+        with ExitStack() as room:
+            file = room.enter_context(reserved(output, _size(chosen))) if output else None
+            with _uninterrupted():
+                if hold is not None:
+                    hold.spend()
+                release = finish(private, budget, noise=noise, simulate=simulate, progress=progress)
+                if file is not None:
+                    file.write(to_bytes(release))
+                room.close()  # the file is in its place before Ctrl-C is heard again
     return release
 
 

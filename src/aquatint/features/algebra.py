@@ -227,8 +227,8 @@ class ByLabel(FeatureMap):
 
 def scale(inner: FeatureMap, weight: float) -> FeatureMap:
     """Weight a map; the weight is positive, since −w and w give the same kernel."""
-    if not (isfinite(weight) and weight > 0):
-        msg = f"a feature map's weight must be a positive number, got {weight}"
+    if not (isfinite(weight) and 1e-30 < weight < 1e30):
+        msg = f"a feature map's weight must be positive, from 1e-30 to 1e30, got {weight}"
         raise PlanError(msg)
     if isinstance(inner, Scaled):
         return scale(inner.inner, weight * inner.weight)
@@ -269,6 +269,9 @@ def by_label(inner: FeatureMap, label: str, classes: int) -> FeatureMap:
         return concat(*(by_label(part, label, classes) for part in inner.parts))
     if isinstance(inner, ByLabel):
         msg = "the map is already conditional on a label"
+        raise PlanError(msg)
+    if classes < 1:
+        msg = f"a label has at least one class, got {classes}"
         raise PlanError(msg)
     return ByLabel(inner, label, classes)
 

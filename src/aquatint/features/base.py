@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from aquatint.errors import PlanError
+
 if TYPE_CHECKING:
     from aquatint.features.algebra import Concat
 
@@ -31,6 +33,8 @@ class Columns(Mapping[str, Tensor]):
         self.names, self.matrix = names, matrix
 
     def __getitem__(self, name: str) -> Tensor:
+        if name not in self.names:
+            raise KeyError(name)
         return self.matrix[:, self.names.index(name)]
 
     def __iter__(self) -> Iterator[str]:
@@ -114,6 +118,11 @@ class Bound:
     low: Number
     high: Number
     parts: tuple[Bound, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.low <= 0 <= self.high and self.l1 > 0 and self.l2_squared > 0):
+            msg = "a bound needs low ≤ 0 ≤ high and positive norms"
+            raise PlanError(msg)
 
     @property
     def replace_l2_squared(self) -> Number:

@@ -93,7 +93,9 @@ class Fourier(FeatureMap):
 
     def __call__(self, rows: Rows) -> Tensor:
         values = rows.matrix(self.columns)
-        missing = values.isnan().any(dim=1)
+        absent = values.isnan()
+        missing = absent.any(dim=1)
+        values = values.masked_fill(absent, 0.0)
         frequencies = self.frequencies.to(values.device)
         if values.requires_grad:
             phase = values.double() @ frequencies
@@ -143,7 +145,7 @@ def cos_sin(turns: Tensor, amplitude: float) -> Tensor:
         The factor √(2/D).
     """
     if turns.requires_grad:
-        angle = (2 * pi * turns).float()
+        angle = (2 * pi * (turns - turns.detach().round())).float()
         return amplitude * torch.cat([angle.cos(), angle.sin()], dim=1)
     count, width = turns.shape
     fraction = scratch("fraction", (count, width), torch.float32, turns).copy_(turns.frac_())

@@ -45,9 +45,10 @@ class Grid:
 
 def is_counting(leaf: FeatureMap) -> bool:
     """Whether a leaf may be counted: only maps whose ones are distinct by construction may."""
-    if isinstance(leaf, (Scaled, ByLabel)):
+    # Exact types: a subclass could override `cells` and name one coordinate twice.
+    if type(leaf) is Scaled or type(leaf) is ByLabel:
         return is_counting(leaf.inner)
-    if isinstance(leaf, Product):
+    if type(leaf) is Product:
         return is_counting(leaf.left) and is_counting(leaf.right)
     return type(leaf) in (Count, Marginals, Race)
 

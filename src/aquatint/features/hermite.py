@@ -161,5 +161,8 @@ def rho_of(length_scale: float) -> float:
     >>> round(rho_of(1.1547005383792515), 6)
     0.333333
     """
+    if not 1e-6 < length_scale < 1e6:
+        msg = f"the length scale times the span must be between 1e-6 and 1e6, got {length_scale}"
+        raise PlanError(msg)
     a = 1 / (2 * length_scale**2)
     return 2 * a / (1 + sqrt(1 + 4 * a * a))

@@ -72,6 +72,9 @@ class Marginals(FeatureMap):
 
     def __post_init__(self) -> None:
         known = dict(self.columns)
+        if len(known) < len(self.columns) or not all(count >= 1 for count in known.values()):
+            msg = "each column is named once, with at least one cell"
+            raise PlanError(msg)
         if not self.sets or any(not s or len(set(s)) < len(s) for s in self.sets):
             msg = "each set of columns must name at least one column, and none twice"
             raise PlanError(msg)

@@ -35,13 +35,12 @@ def _build(spec: Any, limit: int, depth: int) -> FeatureMap:
         raise PlanError(msg)
     try:
         built = build(dict(spec), lambda inner: _build(inner, limit, depth + 1))
-    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        features = built.dim
+    except (LookupError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
         msg = f"the spec of a {kind!r} feature map is malformed: {error}"
         raise PlanError(msg) from None
-    if built.dim > limit:
-        msg = (
-            f"the {kind!r} feature map has {built.dim:,} features, more than the {limit:,} allowed"
-        )
+    if features > limit:
+        msg = f"the {kind!r} feature map has {features:,} features, more than the {limit:,} allowed"
         raise PlanError(msg)
     if built.spec() != dict(spec):
         msg = (
@@ -60,21 +59,47 @@ def _parts(spec: Spec, inner: Inner) -> FeatureMap:
     return concat(*(inner(part) for part in parts))
 
 
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = "a count is not a whole number"
+        raise TypeError(msg)
+    return value
+
+
+def _names(columns: object) -> tuple[str, ...]:
+    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+        msg = "columns are not named by text"
+        raise TypeError(msg)
+    return tuple(columns)
+
+
 _KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
     "count": lambda _s, _inner: Count(),
     "marginals": lambda s, _inner: Marginals(
-        tuple((str(name), int(cells)) for name, cells in s["columns"]),
+        tuple((str(name), _whole(cells)) for name, cells in s["columns"]),
         tuple(tuple(s["columns"][place][0] for place in one) for one in s["sets"]),
     ),
     "fourier": lambda s, _inner: Fourier(
-        tuple(s["columns"]), s["features"], tuple(s["length_scales"]), s["kernel"], s["seed"]
+        tuple(s["columns"]),
+        _whole(s["features"]),
+        tuple(s["length_scales"]),
+        s["kernel"],
+        _whole(s["seed"]),
     ),
-    "hermite": lambda s, _inner: Hermite(tuple(s["columns"]), s["order"], s["rho"], s["span"]),
+    "hermite": lambda s, _inner: Hermite(
+        tuple(s["columns"]), _whole(s["order"]), s["rho"], s["span"]
+    ),
     "race": lambda s, _inner: Race(
-        tuple(s["columns"]), s["repetitions"], s["buckets"], tuple(s["widths"]), s["seed"]
+        tuple(s["columns"]),
+        _whole(s["repetitions"]),
+        _whole(s["buckets"]),
+        tuple(s["widths"]),
+        _whole(s["seed"]),
     ),
     "scaled": lambda s, inner: scale(inner(s["inner"]), s["weight"]),
     "concat": _parts,
     "product": lambda s, inner: product(inner(s["left"]), inner(s["right"])),
-    "by_label": lambda s, inner: by_label(inner(s["inner"]), s["label"], s["classes"]),
+    "by_label": lambda s, inner: by_label(
+        inner(s["inner"]), _names([s["label"]])[0], _whole(s["classes"])
+    ),
 }

@@ -71,6 +71,9 @@ def reserved(path: str | Path, size: int) -> Iterator[IO[bytes]]:
     The room is really written, so that a full disk shows before a privacy budget is spent.
     """
     target = Path(path)
+    if target.is_dir():
+        msg = f"cannot write {target}: it is a folder; give the name of a file"
+        raise ReleaseError(msg)
     try:
         handle, beside = mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
@@ -197,5 +200,6 @@ def _member(content: bytes) -> Member:
 
 
 def _refuse(name: str, why: str) -> NoReturn:
-    msg = f"{name} is not a valid release: {why}"
+    clean = "".join(c if c.isprintable() else "\ufffd" for c in why[:500])
+    msg = f"{name} is not a valid release: {clean}"
     raise ReleaseError(msg)

@@ -82,7 +82,9 @@ class Manifest(_Strict):
     created: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
     versions: dict[Annotated[str, Field(max_length=50)], Annotated[str, Field(max_length=100)]]
     schema_: dict[str, Any] = Field(alias="schema", description="the public schema of the data")
-    rows: Annotated[int, Field(ge=0)] | None = Field(description="only where it is public")
+    rows: Annotated[int, Field(ge=0, le=2**53)] | None = Field(
+        description="only where it is public"
+    )
     privacy: PrivacyEntry
     blocks: Annotated[list[BlockEntry], Field(min_length=1, max_length=10_000)]
     members: dict[Literal["arrays.safetensors", "README.md"], Member]
@@ -184,11 +186,9 @@ def from_manifest(manifest: Manifest, arrays: dict[str, np.ndarray]) -> Release:
 
 
 def canonical(manifest: Manifest) -> bytes:
-    """Write the one JSON text of a manifest: sorted keys, no space, UTF-8."""
+    """Write the one JSON text of a manifest: fields in the published order, no space, UTF-8."""
     data = manifest.model_dump(mode="json", by_alias=True)
-    text = json.dumps(
-        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode() + b"\n"
 
 

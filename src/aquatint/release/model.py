@@ -13,6 +13,7 @@ import numpy as np
 from aquatint.accounting import Loss, Noised, gaussian_loss, laplace_loss, zcdp_epsilon
 from aquatint.errors import ReleaseError
 from aquatint.features import Count, FeatureMap, leaves
+from aquatint.features.fits import check_fits
 from aquatint.features.grid import grid_of, sensitivity
 from aquatint.schema import Privacy, Schema
 
@@ -169,6 +170,7 @@ def check(release: Release) -> None:
         msg = "the release has no block with the noisy number of rows"
         raise ReleaseError(msg)
     for block in release.blocks:
+        check_fits(block.name, block.map, release.schema)
         if block.integers.shape != (block.map.dim,) or block.integers.dtype != np.int64:
             msg = f"block {block.name!r} should hold {block.map.dim} integers"
             raise ReleaseError(msg)
