@@ -20,10 +20,13 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from sybil import Document, Example
 from sybil.parsers.myst import CodeBlockParser, PythonCodeBlockParser
 
 ROOT = Path(__file__).parent
+settings.register_profile("aquatint", deadline=None)  # a busy machine is not a failure
+settings.load_profile("aquatint")
 LENIENT = ELLIPSIS | NORMALIZE_WHITESPACE
 collect_ignore_glob = ["noxfile.py", "docs/conf.py", "docs/figures/*", "docs/_build/*"]
 

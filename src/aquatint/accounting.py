@@ -28,6 +28,8 @@ from aquatint.errors import BudgetError
 SMALLEST_SCALE = 2.0**10
 """Noise of fewer grid steps than this is refused. Above it the term 3·exp(−2π²σ²) of the derivation
 is zero in floating point, and e^{t/2σ} ≤ 2 for every reach t that is used."""
+LARGEST_SCALE = 2.0**50
+"""Noise of more grid steps than this is refused: sums and noise have to fit 64 bits."""
 ALLOWANCE = 1e-4
 """The discretisation is allowed this share of ε as η; what needs more is refused."""
 MOST_COORDINATES = 2**40
@@ -177,10 +179,12 @@ def calibrate(budget: Budget, vectors: Sequence[Noised], shares: Sequence[float]
     blocks get ε_k = share_k·ε.
     """
     if budget.pure:
-        return [
-            nextafter(v.l1 / (share * budget.epsilon), inf) * (1 + 1e-12)
-            for v, share in zip(vectors, shares, strict=True)
-        ]
+        return _fine_enough(
+            [
+                nextafter(v.l1 / (share * budget.epsilon), inf) * (1 + 1e-12)
+                for v, share in zip(vectors, shares, strict=True)
+            ]
+        )
 
     def scales(rho: float) -> list[float]:
         return [
@@ -194,12 +198,24 @@ def calibrate(budget: Budget, vectors: Sequence[Noised], shares: Sequence[float]
     high = gaussian_mu(budget.epsilon, budget.delta) ** 2 / 2
     low = high / 2
     if not fits(low):
-        msg = "the discretisation terms outgrow this budget: release fewer coordinates"
+        msg = (
+            "the discretisation terms outgrow this budget: ask for a larger epsilon, "
+            "or release fewer coordinates"
+        )
         raise BudgetError(msg)
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return scales(low)
+    return _fine_enough(scales(low))
+
+
+def _fine_enough(scales: list[float]) -> list[float]:
+    if max(scales) >= LARGEST_SCALE:
+        msg = (
+            "so small an epsilon needs more noise than 64 bits have room for: ask for a larger one"
+        )
+        raise BudgetError(msg)
+    return scales
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:

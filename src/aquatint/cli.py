@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -94,20 +96,21 @@ def sketch(
     from aquatint.schema import Schema
     from aquatint.show import release_text
 
-    release = make(
-        data,
-        Schema.from_toml(schema),
-        epsilon=epsilon,
-        delta=delta,
-        plan=Plan.load(plan) if plan is not None else None,
-        rows=rows,
-        ledger=ledger,
-        dataset=dataset,
-        output=output,
-        simulate=simulate,
-        notes=None if quiet else _print_notes,
-        progress=not quiet,
-    )
+    with _unspent_if_interrupted():
+        release = make(
+            data,
+            Schema.from_toml(schema),
+            epsilon=epsilon,
+            delta=delta,
+            plan=Plan.load(plan) if plan is not None else None,
+            rows=rows,
+            ledger=ledger,
+            dataset=dataset,
+            output=output,
+            simulate=simulate,
+            notes=None if quiet else _print_notes,
+            progress=not quiet,
+        )
     if not quiet:
         release_text(release)
         typer.echo(f"written: {output}. It is public now: aquatint show {output}")
@@ -193,14 +196,26 @@ def _ceiling(
     return Budget(epsilon, delta), protects
 
 
+@contextmanager
+def _unspent_if_interrupted() -> Iterator[None]:
+    """Say on Ctrl-C that nothing was spent: once something is, the library holds Ctrl-C back."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("aquatint: interrupted; nothing was spent and no file was written", err=True)
+        raise typer.Exit(130) from None
+
+
 def _print_accounts(accounts: list[Account]) -> None:
+    from rich.text import Text
+
     from aquatint.show import plain_table, terminal
 
     columns = ("dataset", "protects", "ceiling", "delta", "spent", "reserved", "left", "releases")
     table = plain_table("ledger", *columns)
     for a in accounts:
         numbers = (a.epsilon, a.delta, a.spent, a.reserved, a.left)
-        table.add_row(a.dataset, a.protects, *(f"{n:.4g}" for n in numbers), str(a.releases))
+        table.add_row(Text(a.dataset), a.protects, *(f"{n:.4g}" for n in numbers), str(a.releases))
     terminal().print(table)
 
 
@@ -226,9 +241,9 @@ def main() -> NoReturn:
     except AquatintError as error:
         typer.echo(f"aquatint: {error}", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("aquatint: interrupted; nothing was spent and no file was written", err=True)
-        sys.exit(130)
+    except OSError as error:
+        typer.echo(f"aquatint: cannot print: {error.strerror or error}", err=True)
+        sys.exit(1)
     sys.exit(0)
 
 

@@ -95,7 +95,7 @@ class Plan:
         """Read a plan that `save` wrote."""
         try:
             return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             msg = f"cannot read the plan {path}: {error}"
             raise PlanError(msg) from None
 

@@ -13,7 +13,8 @@ from aquatint.features.marginals import Marginals
 from aquatint.planning import Plan, noise_of
 from aquatint.schema import RANGED
 
-_WIDE = 1.96
+_GAUSSIAN, _LAPLACE = 1.96, 2.118
+"""Standard deviations within which 95 % of the noise lies; ln 20/√2 for Laplace noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ def preview(plan: Plan, *, rows: int, epsilon: float, delta: float) -> Preview:
         blocks.append(
             BlockPreview(block.name, block.map.kind, block.map.dim, block.share, deviation)
         )
-        expected.extend(_questions(plan, block.name, block.map, deviation, rows))
+        wide = deviation * (_LAPLACE if budget.pure else _GAUSSIAN)
+        expected.extend(_questions(plan, block.name, block.map, wide, rows))
     return Preview(rows, budget, tuple(blocks), tuple(expected))
 
 
@@ -65,15 +67,15 @@ def _deviation(leaf: FeatureMap, part: Noised, budget: Budget) -> float:
 
 
 def _questions(
-    plan: Plan, name: str, feature_map: FeatureMap, deviation: float, rows: int
+    plan: Plan, name: str, feature_map: FeatureMap, wide: float, rows: int
 ) -> list[Expected]:
     if isinstance(feature_map, Count):
-        return [Expected("how many rows are there", _WIDE * deviation, "rows")]
+        return [Expected("how many rows are there", wide, "rows")]
     inner = feature_map.inner if isinstance(feature_map, Scaled) else feature_map
     if not isinstance(inner, Marginals):
-        total = deviation * sqrt(feature_map.dim) / rows
-        return [Expected(f"mean embedding {name!r}, length of its noise", total, "of at most 1")]
-    share = 100 * _WIDE * deviation / rows
+        total = wide * sqrt(feature_map.dim) / rows
+        return [Expected(f"mean embedding {name!r}, as a vector", total, "of at most 1")]
+    share = 100 * wide / rows
     size = max(len(s) for s in inner.sets)
     if size > 1:
         label = plan.schema.label
@@ -86,6 +88,6 @@ def _questions(
     if ranged:
         bins = max(ranged)
         spread = sqrt(sum(((i + 0.5) / bins - 0.5) ** 2 for i in range(bins)))
-        error = 100 * (_WIDE * deviation * spread / rows)
+        error = 100 * (wide * spread / rows)
         found.append(Expected("mean of a numeric column", error, "percent of its range"))
     return found

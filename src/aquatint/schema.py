@@ -343,7 +343,7 @@ class Schema(_Strict):
     def with_bins(self, bins: Mapping[str, int]) -> Schema:
         """Settle the bins of the ranged columns that declare none."""
         columns = {
-            name: column.model_copy(update={"bins": bins[name]})
+            name: column.model_copy(update={"bins": bins.get(name)})
             if isinstance(column, RANGED) and column.bins is None
             else column
             for name, column in self.columns.items()

@@ -13,7 +13,7 @@ from os import cpu_count
 import numpy as np
 import opendp.prelude as dp
 
-from aquatint.accounting import Noised
+from aquatint.accounting import LARGEST_SCALE, Noised
 from aquatint.errors import BudgetError
 from aquatint.release.model import Noise
 
@@ -77,7 +77,7 @@ def _check(integers: np.ndarray, noised: Noised) -> None:
     if integers.dtype != np.int64 or integers.shape != (noised.coordinates,):
         msg = f"noise needs {noised.coordinates} int64 sums, got {integers.dtype} {integers.shape}"
         raise BudgetError(msg)
-    if not (isfinite(noised.scale) and 0 < noised.scale < 2**50):
+    if not (isfinite(noised.scale) and 0 < noised.scale < LARGEST_SCALE):
         msg = f"the noise scale must be a positive number of grid steps, got {noised.scale}"
         raise BudgetError(msg)
     largest = max(-int(integers.min()), int(integers.max())) if len(integers) else 0

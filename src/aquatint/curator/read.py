@@ -87,6 +87,7 @@ def _pandas(frame: Any, wanted: list[str]) -> pa.Table:
 
 def header(path: Path) -> pa.Schema:
     """Read the names and types of a file's columns, and no row beyond the first block."""
+    _check_path(path)
     with _reading(path):
         if _kind(path) in _PARQUET:
             return pq.read_schema(path)
@@ -98,19 +99,24 @@ def header(path: Path) -> pa.Schema:
             return pacsv.open_csv(stream, parse_options=options).schema
 
 
-def _path(path: Path, schema: Schema, wanted: list[str]) -> Source:
+def _check_path(path: Path) -> None:
     if path.is_dir() or not path.exists():
         what = "is a folder" if path.is_dir() else "does not exist"
         msg = f"cannot read {path}: it {what}; give a CSV, Parquet or Arrow file"
         raise DataError(msg)
-    kind = _kind(path)
-    opened = {**dict.fromkeys(_PARQUET, _parquet), **dict.fromkeys(_ARROW, _arrow)}.get(kind)
-    if opened is None and kind not in _CSV:
+    if _kind(path) not in _PARQUET | _ARROW | _CSV:
         msg = f"cannot tell what {path.name} is: use .csv, .tsv, .parquet, .arrow or .feather"
         raise DataError(msg)
-    if opened is not None:
-        return Source(lambda: opened(path, wanted), True, path.stat().st_size)
-    return Source(lambda: _csv(path, schema, wanted), True, path.stat().st_size)
+
+
+def _path(path: Path, schema: Schema, wanted: list[str]) -> Source:
+    _check_path(path)
+    size = path.stat().st_size
+    if _kind(path) in _PARQUET:
+        return Source(lambda: _parquet(path, wanted), True, size)
+    if _kind(path) in _ARROW:
+        return Source(lambda: _arrow(path, wanted), True, size)
+    return Source(lambda: _csv(path, schema, wanted), True, size)
 
 
 def _kind(path: Path) -> str:

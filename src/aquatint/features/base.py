@@ -120,8 +120,8 @@ class Bound:
     parts: tuple[Bound, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (self.low <= 0 <= self.high and self.l1 > 0 and self.l2_squared > 0):
-            msg = "a bound needs low ≤ 0 ≤ high and positive norms"
+        if not (self.low <= 0 <= self.high and self.l1 >= 0 and self.l2_squared >= 0):
+            msg = "a bound needs low ≤ 0 ≤ high, and norms that are not negative"
             raise PlanError(msg)
 
     @property

@@ -55,7 +55,7 @@ class Fourier(FeatureMap):
     kind: ClassVar[str] = "fourier"
 
     def __post_init__(self) -> None:
-        check_length_scales(self.columns, self.length_scales)
+        check_length_scales(self.columns, self.length_scales, self.features)
         if self.features < 2 or self.features % 2:
             msg = f"the number of Fourier features must be even and at least 2, got {self.features}"
             raise PlanError(msg)

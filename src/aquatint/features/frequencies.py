@@ -51,8 +51,13 @@ def _on_grid(radians: np.ndarray, length_scales: tuple[float, ...]) -> Tensor:
     return torch.from_numpy(np.rint(limited * FREQUENCY_STEPS) / FREQUENCY_STEPS)
 
 
-def check_length_scales(columns: tuple[str, ...], length_scales: tuple[float, ...]) -> None:
-    """Refuse what the exact phases do not cover."""
+def check_length_scales(
+    columns: tuple[str, ...], length_scales: tuple[float, ...], count: int
+) -> None:
+    """Refuse what the exact phases do not cover, or what would not fit in memory."""
+    if len(columns) * count > 2**28:
+        msg = f"{count:,} random directions over {len(columns)} columns are too many to hold"
+        raise PlanError(msg)
     if not 0 < len(columns) <= COLUMN_LIMIT or len(set(columns)) < len(columns):
         msg = f"name between 1 and {COLUMN_LIMIT} different columns, got {len(columns)}"
         raise PlanError(msg)

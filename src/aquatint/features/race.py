@@ -53,7 +53,7 @@ class Race(FeatureMap):
     kind: ClassVar[str] = "race"
 
     def __post_init__(self) -> None:
-        check_length_scales(self.columns, self.widths)
+        check_length_scales(self.columns, self.widths, self.repetitions)
         if self.repetitions < 1 or self.buckets < 2:
             msg = "RACE needs at least one repetition and two buckets"
             raise PlanError(msg)

@@ -1,0 +1,188 @@
+"""Golden files: what was once released stays readable, and what people read does not drift.
+
+The release files are never made again (see make_golden.py). The texts are: look at the change, then
+run with AQUATINT_UPDATE_GOLDEN=1 to accept it.
+"""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import aquatint as aq
+from aquatint.cli import app
+from aquatint.features import leaves
+from aquatint.release.archive import to_bytes
+
+HERE = Path(__file__).parent
+RELEASE = HERE / "release_v1.aqt"
+UPDATE = os.environ.get("AQUATINT_UPDATE_GOLDEN") == "1"
+
+# name: (kind, numbers, the first two noisy integers)
+KNOWN = {
+    "count": ("count", 1, (120638507,)),
+    "columns": ("marginals", 37, (-15482773, -31608634)),
+    "pairs": ("marginals", 14, (28624131, 8489880)),
+    "triples": ("marginals", 16, (11748364, 12802681)),
+    "fourier": ("fourier", 8, (378397854, -109888471)),
+    "laplace kernel": ("fourier", 6, (-62703910, 31217324)),
+    "hermite": ("concat", 19, (209006329, 28475137)),
+    "race": ("race", 12, (56011041, 24588126)),
+    "by label": ("by_label", 8, (169698046, 78908009)),
+    "mixed": ("concat", 10, (-51929786, 297737193)),
+}
+
+
+@pytest.fixture(scope="module")
+def release():
+    return aq.load(RELEASE)
+
+
+# --- format version 1 ---------------------------------------------------------------------------
+
+
+def test_the_file_itself_was_not_touched():
+    known = "e045ac6935105b64f3bf0857999553c85582bae90e1726e099ba1201bda52a60"
+    assert hashlib.sha256(RELEASE.read_bytes()).hexdigest() == known
+
+
+def test_the_blocks_are_those_that_were_released(release):
+    found = {
+        b.name: (b.map.kind, b.map.dim, tuple(int(i) for i in b.integers[:2]))
+        for b in release.blocks
+    }
+    assert found == KNOWN
+
+
+def test_the_promise_is_the_one_that_was_made(release):
+    assert (release.statement.epsilon, release.statement.delta) == (2.0, 1e-6)
+    assert release.private
+    assert release.rows is None
+    assert release.schema.privacy.protects == "add or remove one row"
+    assert release.created == "2026-11-16"
+    assert release.versions == {"aquatint": "0.1.0", "opendp": "0.16.0", "torch": "2.13.0+cpu"}
+
+
+def test_the_loss_is_recomputed_to_the_same_number(release):
+    assert release.loss.rho == pytest.approx(0.10046352449461332, rel=1e-12)
+    assert sum(block.map.dim for block in release.blocks) == 131
+    assert release.loss.epsilon(1e-6) == pytest.approx(2.0, rel=1e-8)
+    assert release.zcdp_epsilon == pytest.approx(2.1473373, rel=1e-6)
+
+
+def test_the_schema_has_every_kind_of_column(release):
+    kinds = {name: column.kind for name, column in release.schema.columns.items()}
+    assert kinds == {
+        "age": "integer",
+        "height": "numeric",
+        "work": "categorical",
+        "health": "ordered",
+        "smokes": "boolean",
+        "born": "date",
+        "seen": "datetime",
+        "note": "text",
+        "income": "categorical",
+    }
+    declared = aq.Schema.from_toml(HERE / "people.toml")
+    assert list(kinds) == list(declared.columns)
+    assert release.schema.label == "income"
+
+
+def test_every_kind_of_feature_map_is_in_the_golden_file(release):
+    from aquatint.features.spec import _KINDS
+
+    def kinds(spec):
+        yield spec["kind"]
+        for key in ("inner", "left", "right"):
+            if key in spec:
+                yield from kinds(spec[key])
+        for part in spec.get("parts", []):
+            yield from kinds(part)
+
+    used = {kind for block in release.blocks for kind in kinds(block.map.spec())}
+    assert used == set(_KINDS)
+
+
+def test_sums_come_out_in_units_of_the_features(release):
+    assert release.count == pytest.approx(115.050, abs=0.001)
+    columns = release.block("columns")
+    assert columns.stderr[0] == pytest.approx(21.1642, rel=1e-4)
+    assert len(release.block("hermite").scales) == len(leaves(release.block("hermite").map)) == 2
+
+
+def test_writing_it_again_gives_the_same_manifest_and_arrays(release):
+    """The card is for people, and its words may change; everything else stays to the byte."""
+
+    def parts(content):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            manifest = json.loads(archive.read("manifest.json"))
+            del manifest["members"]["README.md"]
+            return manifest, archive.read("arrays.safetensors")
+
+    assert parts(to_bytes(release)) == parts(RELEASE.read_bytes())
+
+
+# --- what people read ---------------------------------------------------------------------------
+
+COMMANDS = {
+    "plan.txt": ["plan", "people.toml", "--rows", "40000", "--epsilon", "1"],
+    "plan_pure.txt": ["plan", "people.toml", "--rows", "500", "--epsilon", "0.5", "--delta", "0"],
+    "draft.txt": ["draft", "people.csv"],
+    "show.txt": ["show", "release_v1.aqt"],
+    "verify.txt": ["verify", "release_v1.aqt"],
+    "plan.json": ["plan", "people.toml", "--rows", "40000", "--epsilon", "1", "--json"],
+    "show.json": ["show", "release_v1.aqt", "--json"],
+    "registry.json": ["show", "release_v1.aqt", "--registry"],
+    "verify.json": ["verify", "release_v1.aqt", "--json"],
+}
+
+
+def run(arguments, monkeypatch):
+    """Run a command beside the golden files, on a terminal of a fixed width without colours."""
+    monkeypatch.chdir(HERE)
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "120", "NO_COLOR": "1"})
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_output_is_the_golden_one(name, monkeypatch):
+    said = run(COMMANDS[name], monkeypatch)
+    golden = HERE / name
+    if UPDATE:
+        golden.write_text(said, encoding="utf-8")
+    expected = golden.read_text(encoding="utf-8")
+    if name.endswith(".json"):
+        assert_same(json.loads(said), json.loads(expected))
+    else:
+        assert said == expected
+
+
+def assert_same(found, expected):
+    """Compare plain data; numbers may differ in the last digits that a processor's log() gives."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            assert_same(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-9)
+    else:
+        assert found == expected
+
+
+def test_the_update_switch_is_off():
+    """So that a run that updates the texts cannot pass for a run that tests them."""
+    if UPDATE:
+        pytest.fail("the golden texts were written anew: look at them, then run without the switch")

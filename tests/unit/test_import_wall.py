@@ -1,0 +1,100 @@
+"""The wall as a contract between imports: it holds, and it breaks when someone climbs over it."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]["contracts"]
+
+
+def lint(folder):
+    """Run import-linter on a copy of the package; give its exit code and what it said."""
+    done = subprocess.run(
+        [sys.executable, "-c", LINT, str(folder)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+# The copy goes first on the path, so that it is the package that is looked at.
+LINT = """
+import os, sys
+os.chdir(sys.argv[1])
+sys.path.insert(0, os.path.join(sys.argv[1], "src"))
+from importlinter.cli import lint_imports
+sys.exit(lint_imports(no_cache=True))
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Copy what import-linter needs: the sources and the contracts."""
+    keep = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src" / "aquatint", tmp_path / "src" / "aquatint", ignore=keep)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def plant(copy, module, line):
+    """Add a line at the end of a module."""
+    path = copy / "src" / "aquatint" / module
+    path.write_text(path.read_text(encoding="utf-8") + f"\n{line}\n", encoding="utf-8")
+
+
+def test_the_contracts_hold(copy):
+    code, said = lint(copy)
+    assert code == 0, said
+    assert f"{len(CONTRACTS)} kept, 0 broken" in said
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("release/model.py", "import aquatint.curator.read", "never imports the curator"),
+        (
+            "show.py",
+            "def f():\n    from aquatint.curator import sketch",
+            "never imports the curator",
+        ),
+        ("curator/sketch.py", "import opendp.prelude", "Only curator.noise imports OpenDP"),
+        ("features/base.py", "import aquatint.planning", "The layers of the public side"),
+    ],
+    ids=["release", "inside a function", "opendp", "layers"],
+)
+def test_climbing_over_the_wall_breaks_a_contract(copy, module, line, broken):
+    plant(copy, module, line)
+    code, said = lint(copy)
+    assert code == 1, said
+    lines = [text for text in said.splitlines() if "BROKEN" in text]
+    assert any(broken in text for text in lines), said
+
+
+def test_every_public_module_stands_behind_the_wall():
+    """A module that is added later has to be named in the contract, or be part of the curator."""
+    (wall,) = (c for c in CONTRACTS if "never imports the curator" in c["name"])
+    named = {name.removeprefix("aquatint.") for name in wall["source_modules"]}
+    found = {
+        path.stem
+        for path in (ROOT / "src" / "aquatint").iterdir()
+        if (path.suffix == ".py" or (path / "__init__.py").exists()) and path.name != "__init__.py"
+    }
+    assert found - named == {"cli", "__main__", "curator"}
+
+
+def test_reading_a_release_loads_neither_the_curator_nor_opendp():
+    probe = (
+        "import sys, aquatint as aq, aquatint.show\n"
+        f"release = aq.load({str(ROOT / 'tests' / 'golden' / 'release_v1.aqt')!r})\n"
+        "bad = [m for m in sys.modules if m.startswith(('aquatint.curator', 'opendp'))]\n"
+        "sys.exit(repr(bad) if bad else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
