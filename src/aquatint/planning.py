@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from aquatint.accounting import Budget, Noised, calibrate
+from aquatint.columns import RANGED, is_printable
 from aquatint.errors import PlanError
 from aquatint.features import Count, FeatureMap, from_spec, leaves, onehot, pairs
 from aquatint.features.fits import check_fits
 from aquatint.features.grid import grid_of, sensitivity
-from aquatint.schema import RANGED, Schema, is_printable
+from aquatint.schema import Schema
 
 DEFAULT_BINS = 32
 PAIR_CELLS = 5_000_000

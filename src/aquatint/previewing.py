@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import sqrt
 
 from aquatint.accounting import Budget, Noised
+from aquatint.columns import RANGED
 from aquatint.features import Count, FeatureMap, leaves
 from aquatint.features.algebra import Scaled
 from aquatint.features.grid import grid_of
 from aquatint.features.marginals import Marginals
 from aquatint.planning import Plan, noise_of
-from aquatint.schema import RANGED
 
 _GAUSSIAN, _LAPLACE = 1.96, 2.118
 """Standard deviations within which 95 % of the noise lies; ln 20/√2 for Laplace noise."""

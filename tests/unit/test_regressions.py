@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from aquatint.columns import bin_edges
 from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.integers import quantise
@@ -31,7 +32,7 @@ from aquatint.features.base import Columns
 from aquatint.features.fourier import cos_sin
 from aquatint.features.grid import Grid, grid_of
 from aquatint.planning import Plan, PlannedBlock, plan
-from aquatint.schema import Schema, bin_edges
+from aquatint.schema import Schema
 
 ROW = {"protects": "add or remove one row"}
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aquatint.columns import bin_edges
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.errors import SchemaError
-from aquatint.schema import PROTECTS, Schema, bin_edges
+from aquatint.schema import PROTECTS, Schema
 
 EVERY_KIND = """
 name = "everything"

@@ -17,10 +17,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from aquatint.errors import DataError
-from aquatint.features.base import Columns, Rows
-from aquatint.features.frequencies import VALUE_STEPS
-from aquatint.schema import (
+from aquatint.columns import (
     RANGED,
     Boolean,
     Categorical,
@@ -29,10 +26,13 @@ from aquatint.schema import (
     Integer,
     Numeric,
     Ordered,
-    Schema,
     Text,
     bin_edges,
 )
+from aquatint.errors import DataError
+from aquatint.features.base import Columns, Rows
+from aquatint.features.frequencies import VALUE_STEPS
+from aquatint.schema import Schema
 
 _TRUE, _FALSE = ["true", "t", "yes", "y", "1"], ["false", "f", "no", "n", "0"]
 
@@ -178,13 +178,30 @@ def _clip(name: str, column: Any, number: np.ndarray, notes: Notes) -> np.ndarra
 
 def _bins(column: Any, number: np.ndarray, absent: np.ndarray) -> Tensor:
     count = column.present_cells
-    with np.errstate(invalid="ignore"):
-        if isinstance(column, (Integer, Date)) and not isinstance(column.bins, list):
-            code = np.floor_divide((number - column.limits[0]) * count, column.steps)
-        else:
-            code = np.searchsorted(bin_edges(column)[1:-1], number, side="right")
+    if isinstance(column.bins, list):
+        code = np.searchsorted(bin_edges(column)[1:-1], number, side="right").astype(np.int32)
+    elif isinstance(column, (Integer, Date)):
+        with np.errstate(invalid="ignore"):
+            steps = (number - column.limits[0]) * count
+            code = np.floor_divide(steps, column.steps).astype(np.int32)
+    else:
+        code = _equal_bins(column, number)
     code[absent] = count
-    return torch.from_numpy(code.astype(np.int32))
+    return torch.from_numpy(code)
+
+
+def _equal_bins(column: Any, number: np.ndarray) -> np.ndarray:
+    """Find the bin by arithmetic, then mend a guess that rounding put on the wrong side."""
+    low, high = column.limits
+    count = column.present_cells
+    edges = np.array(bin_edges(column))
+    edges[-1] = np.inf
+    with np.errstate(invalid="ignore"):
+        guess: np.ndarray = ((number - low) * (count / (high - low))).astype(np.int32)
+        np.clip(guess, 0, count - 1, out=guess)
+        guess -= number < edges[guess]
+        guess += number >= edges[guess + 1]
+    return guess
 
 
 def _unit(column: Any, number: np.ndarray, absent: np.ndarray) -> Tensor:

@@ -18,8 +18,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
+from aquatint.columns import RANGED, Date, Datetime
 from aquatint.errors import DataError
-from aquatint.schema import RANGED, Date, Datetime, Schema
+from aquatint.schema import Schema
 
 BATCH_ROWS = 65_536
 _NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aquatint.columns import RANGED, Boolean, Ordered
 from aquatint.errors import PlanError
 from aquatint.features.algebra import ByLabel, Product, Scaled, leaves
 from aquatint.features.base import FeatureMap
 from aquatint.features.marginals import Marginals
-from aquatint.schema import RANGED, Boolean, Ordered, Schema
+from aquatint.schema import Schema
 
 
 def check_fits(name: str, feature_map: FeatureMap, schema: Schema) -> None:

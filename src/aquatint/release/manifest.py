@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from aquatint.columns import Name
 from aquatint.features import from_spec
 from aquatint.features.algebra import leaves
 from aquatint.features.grid import grid_of, sensitivity
 from aquatint.release.model import Block, Noise, Release, Statement
-from aquatint.schema import Name, Schema
+from aquatint.schema import Schema
 
 FORMAT = "aquatint-release"
 FORMAT_VERSION = 1
