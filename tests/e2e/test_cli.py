@@ -493,7 +493,7 @@ def slow(folder):
     schema = aq.Schema.from_toml(folder.path / "people.toml")
     blocks = (
         aq.PlannedBlock("count", Count(), 0.5),
-        aq.PlannedBlock("waves", fourier(("age",), 4000), 0.5),
+        aq.PlannedBlock("waves", fourier(("age",), 40_000), 0.5),
     )
     aq.Plan(schema, blocks).save(folder.path / "plan.json")
     before = folder.files()

@@ -38,7 +38,7 @@ def quantise(features: Tensor, grid: Grid) -> Tensor:
         return torch.cat([quantise_exactly(row[None], grid) for row in features])
     shape = tuple(features.shape)
     steps = scratch("steps", shape, torch.float32, features)
-    torch.mul(features, grid.steps, out=steps)
+    torch.mul(features.to(torch.float32), grid.steps, out=steps)
     truncated = scratch("truncated", shape, torch.int32, features).copy_(steps)
     whole = scratch("whole", shape, torch.float64, features).copy_(truncated)
     certain = _certainly_within(whole, grid.bound)

@@ -59,6 +59,9 @@ class Scaled(FeatureMap):
     def __call__(self, rows: Rows) -> Tensor:
         return self.inner(rows) * self.weight
 
+    def borrowed(self, rows: Rows) -> Tensor:
+        return self.inner.borrowed(rows).to(torch.float32).mul_(self.weight)
+
     def cells(self, rows: Rows) -> Tensor:
         return self.inner.cells(rows)
 

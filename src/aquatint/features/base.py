@@ -189,6 +189,11 @@ class FeatureMap(ABC):
     def __call__(self, rows: Rows) -> Tensor:
         """Map rows to a tensor of shape (n, dim), differentiable in what the rows hold."""
 
+    def borrowed(self, rows: Rows) -> Tensor:
+        """Map rows without gradients, perhaps into a buffer that the next call overwrites."""
+        with torch.no_grad():
+            return self(rows)
+
     @abstractmethod
     def spec(self) -> Spec:
         """Describe the map as plain JSON data."""

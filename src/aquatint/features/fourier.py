@@ -22,7 +22,7 @@ from aquatint.features.frequencies import (
 from aquatint.features.scratch import scratch
 
 # sin(2πz) on |z| ≤ 1/4 as an odd polynomial; least squares at Chebyshev nodes, error below 4e-9.
-_SINE = (6.28318516, -41.34165493, 81.60099819, -76.54965682, 39.53581371)
+SINE = (6.28318516, -41.34165493, 81.60099819, -76.54965682, 39.53581371)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Fourier(FeatureMap):
 
     @property
     def tile(self) -> int:
-        return max(16, 2**18 // self.features)
+        return max(16, 2**19 // self.features)
 
     @property
     def bound(self) -> Bound:
@@ -93,18 +93,33 @@ class Fourier(FeatureMap):
 
     def __call__(self, rows: Rows) -> Tensor:
         values = rows.matrix(self.columns)
+        if not values.requires_grad:
+            return self._exactly(values, torch.empty(len(rows), self.dim, device=values.device))
         absent = values.isnan()
-        missing = absent.any(dim=1)
-        values = values.masked_fill(absent, 0.0)
+        turns = values.masked_fill(absent, 0.0).double() @ self.frequencies.to(values.device)
+        out = cos_sin(turns, sqrt(2 / self.features))
+        return out.masked_fill(absent.any(dim=1)[:, None], 0.0)
+
+    def borrowed(self, rows: Rows) -> Tensor:
+        values = rows.matrix(self.columns)
+        shape = (len(rows), self.dim)
+        return self._exactly(values, scratch("fourier", shape, torch.float32, values))
+
+    def _exactly(self, values: Tensor, out: Tensor) -> Tensor:
+        """Write the features into `out`, in the same bits for any batch and on any machine."""
+        turns, missing = self.turns(values)
+        cos_sin(turns, sqrt(2 / self.features), out)
+        return out.masked_fill_(missing[:, None], 0.0) if missing.any() else out
+
+    def turns(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Give exact phases in turns, none negative, in a buffer; and which rows miss a value."""
+        absent = values.isnan()
         frequencies = self.frequencies.to(values.device)
-        if values.requires_grad:
-            phase = values.double() @ frequencies
-        else:
-            # Whole turns are added so that no phase is negative; every sum here is exact.
-            phase = scratch("phase", (len(rows), frequencies.shape[1]), torch.float64, values)
-            torch.addmm(self._turns.to(values.device), values.double(), frequencies, out=phase)
-        out = cos_sin(phase, sqrt(2 / self.features))
-        return out.masked_fill(missing[:, None], 0.0) if missing.any() else out
+        turns = scratch("turns", (len(values), frequencies.shape[1]), torch.float64, values)
+        # Whole turns are added so that no phase is negative; every sum here is exact.
+        filled = values.masked_fill(absent, 0.0).double()
+        torch.addmm(self._turns.to(values.device), filled, frequencies, out=turns)
+        return turns, absent.any(dim=1)
 
     def spec(self) -> Spec:
         return {
@@ -131,11 +146,11 @@ def fourier(
     return Fourier(names, features, per_column(length_scale, names), kernel, seed)
 
 
-def cos_sin(turns: Tensor, amplitude: float) -> Tensor:
+def cos_sin(turns: Tensor, amplitude: float, out: Tensor | None = None) -> Tensor:
     """Give amplitude·[cos 2πt, sin 2πt], shape (n, 2k), in float32.
 
     Where no gradient is wanted this uses IEEE additions and multiplications alone, which round in
-    the same way on every processor: the curator's sums are the same bits everywhere.
+    the same way on every processor, so the curator's sums are the same bits everywhere.
 
     Parameters
     ----------
@@ -143,18 +158,21 @@ def cos_sin(turns: Tensor, amplitude: float) -> Tensor:
         Phases in turns, float64. Without a gradient they must not be negative, and are overwritten.
     amplitude
         The factor √(2/D).
+    out
+        Where to write, without a gradient; by default new memory.
     """
     if turns.requires_grad:
         angle = (2 * pi * (turns - turns.detach().round())).float()
         return amplitude * torch.cat([angle.cos(), angle.sin()], dim=1)
     count, width = turns.shape
+    out = torch.empty(count, 2 * width, device=turns.device) if out is None else out
     fraction = scratch("fraction", (count, width), torch.float32, turns).copy_(turns.frac_())
     z = scratch("z", (count, 2 * width), torch.float32, turns)
     # cos 2πt = sin 2πz with z = |t − 1/2| − 1/4 for 0 ≤ t < 1; sin 2πt is cos 2π|t − 1/4|.
     torch.sub(fraction, 0.5, out=z[:, :width]).abs_().sub_(0.25)
     torch.sub(fraction, 0.25, out=z[:, width:]).abs_().sub_(0.5).abs_().sub_(0.25)
     square = torch.mul(z, z, out=scratch("square", (count, 2 * width), torch.float32, turns))
-    out = square * (_SINE[4] * amplitude)
-    for coefficient in _SINE[3:0:-1]:
+    torch.mul(square, SINE[4] * amplitude, out=out)
+    for coefficient in SINE[3:0:-1]:
         out.add_(coefficient * amplitude).mul_(square)
-    return out.add_(_SINE[0] * amplitude).mul_(z)
+    return out.add_(SINE[0] * amplitude).mul_(z)

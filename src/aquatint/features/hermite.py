@@ -79,18 +79,26 @@ class Hermite(FeatureMap):
         return max(64, 2**13 // len(self.columns))
 
     def __call__(self, rows: Rows) -> Tensor:
-        values = rows.matrix(self.columns)
+        x, first = self.start(rows.matrix(self.columns))
+        features = (
+            torch.stack(self._recursion(x, first)) if x.requires_grad else self._fill(x, first)
+        )
+        # A copy: what the buffer holds must not leave with it.
+        return features.transpose(0, 1).clone(memory_format=torch.contiguous_format).flatten(1)
+
+    def borrowed(self, rows: Rows) -> Tensor:
+        with torch.no_grad():
+            x, first = self.start(rows.matrix(self.columns))
+            features = self._fill(x, first).transpose(0, 1)
+        return scratch("rows", tuple(features.shape), torch.float32, x).copy_(features).flatten(1)
+
+    def start(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Give x and φ₀(x)/√d, both zero where a value is missing."""
         missing = values.isnan()
         x = (self.span * (2 * values.double() - 1)).masked_fill(missing, 0.0)
         first = torch.exp(x.square() * (-self.rho / (1 + self.rho)))
         first = first * ((1 - self.rho**2) ** 0.25 / sqrt(len(self.columns)))
-        first = first.masked_fill(missing, 0.0).to(torch.float32)
-        if values.requires_grad:
-            features = torch.stack(self._recursion(x.to(torch.float32), first))
-        else:
-            features = self._in_place(x.to(torch.float32), first)
-        # A copy: what the buffer holds must not leave with it.
-        return features.transpose(0, 1).clone(memory_format=torch.contiguous_format).flatten(1)
+        return x.to(torch.float32), first.masked_fill(missing, 0.0).to(torch.float32)
 
     def _recursion(self, x: Tensor, first: Tensor) -> list[Tensor]:
         """Give φ₀ … φ_C, each of shape (n, columns), with gradients."""
@@ -102,7 +110,7 @@ class Hermite(FeatureMap):
             before = features[c]
         return features
 
-    def _in_place(self, x: Tensor, first: Tensor) -> Tensor:
+    def _fill(self, x: Tensor, first: Tensor) -> Tensor:
         """Do the same operations in one buffer of shape (C + 1, n, columns)."""
         out = scratch("hermite", (self.order + 1, *x.shape), torch.float32, x)
         term = scratch("term", tuple(x.shape), torch.float32, x)
