@@ -60,7 +60,7 @@ class Scaled(FeatureMap):
         return self.inner(rows) * self.weight
 
     def borrowed(self, rows: Rows) -> Tensor:
-        return self.inner.borrowed(rows).to(torch.float32).mul_(self.weight)
+        return self.inner.borrowed(rows) * self.weight
 
     def cells(self, rows: Rows) -> Tensor:
         return self.inner.cells(rows)
