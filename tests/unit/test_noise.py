@@ -7,7 +7,7 @@ import pytest
 
 from aquatint.accounting import Noised
 from aquatint.curator import noise as module
-from aquatint.curator.noise import _measurement, add_noise, simulate_noise
+from aquatint.curator.noise import _measurement, add_noise, simulator
 from aquatint.errors import BudgetError
 from aquatint.features.grid import COUNT_STEPS
 
@@ -109,9 +109,7 @@ def test_simulated_noise_follows_its_seed_and_its_scale(noise):
     size = 10_000
     noised = Noised(size, FINE.scale, FINE.l2_squared, FINE.l1)
     zeros = np.zeros(size, np.int64)
-    first, again, other = (
-        simulate_noise(zeros, noised, noise, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
+    first, again, other = (simulator(seed)(zeros, noised, noise) for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
     wanted = FINE.scale * (1 if noise == GAUSSIAN else sqrt(2))

@@ -75,12 +75,11 @@ def sum_rows(plan: Plan, rows: Rows) -> tuple[Tensor, ...]:
 
 def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:
     """Sum one leaf over rows in exact integers, shape (dim,)."""
-    grid = grid_of(leaf)
-    total = torch.zeros(leaf.dim, dtype=torch.int64)
     if is_counting(leaf):
+        counts = torch.zeros(leaf.dim, dtype=torch.int64)
         for tile in tiles(rows, leaf.tile):
-            total += _count(leaf, tile)
-        return total * int(grid.bound.high)
+            counts += _count(leaf, tile)
+        return counts * int(grid_of(leaf).bound.high)
     inner = leaf.inner if isinstance(leaf, ByLabel) else leaf
     if type(inner) is Fourier or type(inner) is Hermite:
         return _sum_fused(leaf, inner, rows)

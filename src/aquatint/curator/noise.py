@@ -55,14 +55,20 @@ def add_noise(
         return np.concatenate(list(pool.map(one, chunks)))
 
 
-def simulate_noise(
-    integers: np.ndarray, noised: Noised, noise: Noise, rng: np.random.Generator
-) -> np.ndarray:
-    """Add rounded pseudo-random noise of the same size, for benchmarks: this is NOT private."""
-    _check(integers, noised)
-    draw = rng.normal if noise == "discrete gaussian" else rng.laplace
-    drawn = np.rint(draw(scale=noised.scale, size=len(integers))).astype(np.int64)
-    return integers + drawn
+def simulator(seed: int) -> Callable[[np.ndarray, Noised, Noise], np.ndarray]:
+    """Give a function that adds pseudo-random noise of the same size, for benchmarks.
+
+    It is NOT private: whoever knows the seed can take the noise off again.
+    """
+    rng = np.random.default_rng(seed)
+
+    def add(integers: np.ndarray, noised: Noised, noise: Noise) -> np.ndarray:
+        _check(integers, noised)
+        draw = rng.normal if noise == "discrete gaussian" else rng.laplace
+        drawn = np.rint(draw(scale=noised.scale, size=len(integers))).astype(np.int64)
+        return integers + drawn
+
+    return add
 
 
 def _measurement(size: int, scale: float, noise: Noise) -> dp.Measurement:

@@ -18,7 +18,7 @@ from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_los
 from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.ledger import Ledger
-from aquatint.curator.noise import add_noise, simulate_noise
+from aquatint.curator.noise import add_noise, simulator
 from aquatint.curator.persons import passes, sum_persons
 from aquatint.curator.read import Source, read
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
@@ -96,7 +96,7 @@ def sketch(
     """
     budget = Budget(epsilon, delta)
     chosen = plan if plan is not None else default_plan(schema, rows=rows, epsilon=epsilon)
-    if _public_part(chosen.schema) != _public_part(schema.with_bins(_bins(chosen.schema))):
+    if chosen.schema != schema.with_bins(_bins(chosen.schema)):
         msg = "the plan was made for another schema: plan again with this one"
         raise PlanError(msg)
     noise = noise_of(chosen, budget)
@@ -163,7 +163,7 @@ def finish(
     """Add the noise, once, and give what may leave the curator's hands."""
     plan = private.plan
     statement = Statement(budget.epsilon, budget.delta, simulated=simulate is not None)
-    rng = np.random.default_rng(simulate) if simulate is not None else None
+    simulated = simulator(simulate) if simulate is not None else None
     blocks = []
     with track("adding noise", plan.coordinates, show=progress) as advance:
         for block, total, parts in zip(
@@ -173,10 +173,10 @@ def finish(
             start, noisy = 0, []
             for part in parts:
                 exact = sums[start : start + part.coordinates]
-                if rng is None:
+                if simulated is None:
                     noisy.append(add_noise(exact, part, statement.noise, advance))
                 else:
-                    noisy.append(simulate_noise(exact, part, statement.noise, rng))
+                    noisy.append(simulated(exact, part, statement.noise))
                 start += part.coordinates
             integers = np.concatenate(noisy)
             integers.setflags(write=False)
@@ -239,10 +239,6 @@ def _size(plan: Plan) -> int:
 
 def _bins(schema: Schema) -> dict[str, Any]:
     return {name: getattr(column, "bins", None) for name, column in schema.columns.items()}
-
-
-def _public_part(schema: Schema) -> dict[str, Any]:
-    return schema.to_dict()
 
 
 @contextmanager
