@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from statsmodels.datasets import randhie
 
-HERE = Path(__file__).parent
+HERE = Path(os.path.relpath(Path(__file__).parent))
+COMMAND = Path(os.path.relpath(Path(sys.executable).with_name("aquatint")))
 DEMO = Path("demo")
 
 
@@ -30,7 +32,7 @@ def main() -> None:
     run("plan", schema, "--rows", "20000", "--epsilon", "1", "--delta", "1e-6")
     run("sketch", data, "--schema", schema, "--epsilon", "1", "--delta", "1e-6", "-o", release)
     run("verify", release)
-    print(f"\n{release} holds no row and can be given to anyone. Next: aquatint show {release}")
+    print(f"\n{release} holds no row and can be given to anyone. Next: {COMMAND} show {release}")
 
 
 if __name__ == "__main__":
