@@ -1,5 +1,6 @@
 """The fused kernels give the integers of the plain path, and leave out what is over a limit."""
 
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -85,3 +86,14 @@ def test_a_subclass_is_not_trusted_to_be_the_map_the_kernel_knows():
     rows = random_rows(20, missing=0.0)
     assert torch.equal(leaf_sum(louder, rows), _sum_dense(louder, rows))
     assert not torch.equal(leaf_sum(louder, rows), leaf_sum(fourier(NAMES, 10), rows))
+
+
+def test_ctrl_c_while_a_kernel_compiles_is_heard_afterwards(monkeypatch):
+    from aquatint.curator import fused
+
+    rows = random_rows(5, missing=0.0)
+    monkeypatch.setattr(fused, "_READY", set())
+    monkeypatch.setattr(fused, "_fourier", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        leaf_sum(MAPS["gaussian"], rows)
+    assert set() == fused._READY

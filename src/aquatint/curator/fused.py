@@ -16,12 +16,14 @@ import numba
 import numpy as np
 from torch import Tensor
 
+from aquatint.curator.interrupts import delayed
 from aquatint.features.base import Bound
 from aquatint.features.fourier import SINE, Fourier
 from aquatint.features.grid import Grid
 from aquatint.features.hermite import Hermite
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_READY: set[type] = set()
 _HALF, _QUARTER = np.float32(0.5), np.float32(0.25)
 
 
@@ -43,6 +45,17 @@ def fused_sum(
     grid
         The map's grid.
     """
+    if type(inner) in _READY:
+        return _run(inner, values, place, total, grid)
+    with delayed():  # the first call compiles, and the compiler may swallow Ctrl-C
+        out = _run(inner, values, place, total, grid)
+    _READY.add(type(inner))
+    return out
+
+
+def _run(
+    inner: Fourier | Hermite, values: Tensor, place: np.ndarray, total: np.ndarray, grid: Grid
+) -> np.ndarray:
     limits = _limits(grid.bound)
     out = np.zeros(len(values), dtype=np.bool_)
     steps = np.float32(grid.steps)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +15,7 @@ import numpy as np
 from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
 from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
 from aquatint.curator.encode import Encoder, Notes
+from aquatint.curator.interrupts import held_back
 from aquatint.curator.ledger import Ledger
 from aquatint.curator.noise import add_noise, simulator
 from aquatint.curator.persons import passes, sum_persons
@@ -244,15 +243,8 @@ def _bins(schema: Schema) -> dict[str, Any]:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C back between spending and writing, so that what is paid for is not lost."""
-    if threading.current_thread() is not threading.main_thread():
+    with held_back() as asked:
         yield
-        return
-    asked = []
-    before = signal.signal(signal.SIGINT, lambda *_: asked.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
     if asked:
         warnings.warn(
             "Ctrl-C came after the budget was spent, so the release was completed first",
