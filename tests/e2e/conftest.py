@@ -1,6 +1,7 @@
 """What the end-to-end tests share: a folder with data, a schema and a ledger, and the commands."""
 
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -77,7 +78,8 @@ class Folder:
         return ["sketch", str(data), *(word for pair in given for word in pair)]
 
     def start(self, arguments: list[str], **options) -> subprocess.Popen:
-        """Start a real process."""
+        """Start a real process that hears Ctrl-C, even where the tests run in the background."""
+        options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         return subprocess.Popen(
             [sys.executable, "-m", "aquatint", *arguments],
             cwd=self.path,

@@ -338,6 +338,14 @@ def test_an_error_of_the_source_spends_nothing_and_is_passed_on(ledger, out):
     assert list(out.parent.iterdir()) == []
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Hear Ctrl-C, even where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press_ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
 
