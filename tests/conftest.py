@@ -27,6 +27,7 @@ from aquatint.features import (
     hermite,
     hermite_combined,
     hermite_product,
+    heterogeneous,
     marginals,
     onehot,
     pairs,
@@ -93,7 +94,7 @@ def _examples() -> dict[str, FeatureMap]:
         "heavy dense": scale(sum_kernel, 37.5),
         "scaled counting": scale(cats, 1 / sqrt(3)),
         "scaled race": 2.5 * hashes,
-        "heterogeneous": gaussian + scale(cats, 1 / sqrt(3)),
+        "heterogeneous": heterogeneous(gaussian, cats),
     }
     labelled = {
         f"by label, {name}": by_label(inner, "sex", CELLS["sex"]) for name, inner in plain.items()

@@ -2,6 +2,7 @@
 
 from aquatint.features.algebra import by_label as by_label
 from aquatint.features.algebra import concat as concat
+from aquatint.features.algebra import heterogeneous as heterogeneous
 from aquatint.features.algebra import leaves as leaves
 from aquatint.features.algebra import product as product
 from aquatint.features.algebra import scale as scale

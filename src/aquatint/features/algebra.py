@@ -7,7 +7,7 @@ leaves, so that the curator only ever sums leaves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, sqrt
 from typing import ClassVar
 
 import torch
@@ -277,6 +277,15 @@ def by_label(inner: FeatureMap, label: str, classes: int) -> FeatureMap:
         msg = f"a label has at least one class, got {classes}"
         raise PlanError(msg)
     return ByLabel(inner, label, classes)
+
+
+def heterogeneous(numeric: FeatureMap, categorical: FeatureMap) -> Concat:
+    """Put numbers and one-hot categories side by side, [φ(x_num); x_cat/√d_cat] (DP-MERF eq. 19).
+
+    A row has one 1 in each of the d_cat one-hot columns, so its second part has norm 1 like its
+    first: ‖φ‖₂² ≤ 2. Categories are one-hot and never integer codes.
+    """
+    return concat(numeric, scale(categorical, 1 / sqrt(categorical.bound.l2_squared)))
 
 
 def leaves(feature_map: FeatureMap) -> tuple[FeatureMap, ...]:
