@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from abc import abstractmethod
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
@@ -42,9 +43,9 @@ class _Column(Strict):
     missing: bool = False
 
     @property
+    @abstractmethod
     def present_cells(self) -> int:
         """How many one-hot cells the values that are present take."""
-        raise NotImplementedError
 
     @property
     def cells(self) -> int:
@@ -58,9 +59,9 @@ class _Ranged(_Column):
     bins: Annotated[int, Field(ge=1, le=100_000)] | list[float] | None = None
 
     @property
+    @abstractmethod
     def limits(self) -> tuple[float, float]:
         """The bounds as numbers."""
-        raise NotImplementedError
 
     @property
     def present_cells(self) -> int:

@@ -86,8 +86,8 @@ def _limits(bound: Bound) -> np.ndarray:
 
 
 @_compiled
-def _keeps(row: np.ndarray, limits: np.ndarray) -> bool:
-    """Whether an integer row is within its limits, exactly."""
+def _added(row: np.ndarray, line: np.ndarray, limits: np.ndarray) -> bool:
+    """Add an integer row to a line of sums if it is within its limits, exactly."""
     squared, total = np.int64(0), np.int64(0)
     low, high = np.int32(0), np.int32(0)
     for j in range(len(row)):
@@ -96,8 +96,11 @@ def _keeps(row: np.ndarray, limits: np.ndarray) -> bool:
         total += abs(value)
     for j in range(len(row)):
         low, high = min(low, row[j]), max(high, row[j])
-    within = low >= limits[2] and high <= limits[3]
-    return bool(within and squared <= limits[0] and total <= limits[1])
+    if squared > limits[0] or total > limits[1] or low < limits[2] or high > limits[3]:
+        return False
+    for j in range(len(row)):
+        line[j] += row[j]
+    return True
 
 
 @_compiled
@@ -126,12 +129,7 @@ def _fourier(
             square = z[j] * z[j]
             wave = (((square * s4 + s3) * square + s2) * square + s1) * square + s0
             row[j] = np.int32((wave * z[j]) * steps)
-        if _keeps(row, limits):
-            line = total[place[i]]
-            for j in range(2 * width):
-                line[j] += row[j]
-        else:
-            out[i] = True
+        out[i] = not _added(row, total[place[i]], limits)
 
 
 @_compiled
@@ -158,9 +156,4 @@ def _hermite(
                 later = (now[j] * x[i, j]) * grow - before[j] * fall
                 before[j], now[j] = now[j], later
                 row[(c + 1) * columns + j] = np.int32(later * steps)
-        if _keeps(row, limits):
-            line = total[place[i]]
-            for j in range(len(row)):
-                line[j] += row[j]
-        else:
-            out[i] = True
+        out[i] = not _added(row, total[place[i]], limits)
