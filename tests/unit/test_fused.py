@@ -97,3 +97,22 @@ def test_ctrl_c_while_a_kernel_compiles_is_heard_afterwards(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         leaf_sum(MAPS["gaussian"], rows)
     assert set() == fused._READY
+
+
+def test_a_norm_that_could_overflow_goes_the_exact_way(monkeypatch):
+    from aquatint.curator import accumulate
+
+    assert accumulate._norm_fits(grid_of(fourier(NAMES, 100_000)).bound)
+    assert not accumulate._norm_fits(grid_of(fourier(NAMES, 2**19)).bound)
+    monkeypatch.setattr(accumulate, "_sum_fused", lambda *_: pytest.fail("the norm may overflow"))
+    wide, rows = fourier(["a"], 2**19), random_rows(3, missing=0.0)
+    assert torch.equal(leaf_sum(wide, rows), _sum_dense(wide, rows))
+
+
+def test_garbage_that_overflows_the_norm_is_refused_by_the_range():
+    from aquatint.curator.fused import _added, _limits
+
+    row = np.full(4, np.iinfo(np.int32).min, np.int32)  # 4 · 2**62 wraps to zero
+    line = np.zeros(4, np.int64)
+    assert not _added(row, line, _limits(grid_of(fourier(NAMES, 4)).bound))
+    assert not line.any()

@@ -13,7 +13,7 @@ from aquatint.curator.encode import Notes
 from aquatint.curator.integers import quantise
 from aquatint.errors import DataError, PlanError
 from aquatint.features.algebra import ByLabel, leaves
-from aquatint.features.base import FeatureMap, Rows
+from aquatint.features.base import Bound, FeatureMap, Rows
 from aquatint.features.fourier import Fourier
 from aquatint.features.grid import grid_of, is_counting
 from aquatint.features.hermite import Hermite
@@ -81,9 +81,15 @@ def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:
             counts += _count(leaf, tile)
         return counts * int(grid_of(leaf).bound.high)
     inner = leaf.inner if isinstance(leaf, ByLabel) else leaf
-    if type(inner) is Fourier or type(inner) is Hermite:
+    if (type(inner) is Fourier or type(inner) is Hermite) and _norm_fits(grid_of(inner).bound):
         return _sum_fused(leaf, inner, rows)
     return _sum_dense(leaf, rows)
+
+
+def _norm_fits(bound: Bound) -> bool:
+    """Whether no row within its range can overflow the 64-bit norm of the fused kernel."""
+    largest = max(int(bound.high), -int(bound.low))
+    return bound.dim * largest**2 < _ROOM
 
 
 def _sum_dense(leaf: FeatureMap, rows: Rows) -> Tensor:

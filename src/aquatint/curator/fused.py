@@ -87,7 +87,11 @@ def _limits(bound: Bound) -> np.ndarray:
 
 @_compiled
 def _added(row: np.ndarray, line: np.ndarray, limits: np.ndarray) -> bool:
-    """Add an integer row to a line of sums if it is within its limits, exactly."""
+    """Add an integer row to a line of sums if it is within its limits, exactly.
+
+    The caller sees to it that a row within its range cannot overflow `squared`; one that is not
+    within is refused by the range, whatever `squared` has become.
+    """
     squared, total = np.int64(0), np.int64(0)
     low, high = np.int32(0), np.int32(0)
     for j in range(len(row)):
