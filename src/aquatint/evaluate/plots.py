@@ -1,0 +1,279 @@
+"""An evaluation in pictures: columns side by side, distances of pairs, and ROC curves.
+
+Figures are objects of their own, without a display or global state. Colours are Okabe and Ito's,
+which colour-blind people can tell apart; the two tables differ in form as well.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from math import ceil, floor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aquatint.columns import RANGED, Date, Datetime, bin_edges
+from aquatint.evaluate.classifiers import RECIPES
+from aquatint.evaluate.extras import EvaluationError, need
+from aquatint.evaluate.report import Evaluation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+REAL, SYNTHETIC, GREY = "#0072B2", "#D55E00", "#767676"
+_FORMATS = {".png", ".svg"}
+_PANELS = 24
+"""The most columns drawn side by side: those that differ most."""
+_MATRIX = 40
+"""The most columns in the heat map of pairs."""
+_BARS = 10
+"""The most categories drawn of a column; the others are drawn as one."""
+_WRITTEN = 16
+"""The most columns at which the numbers are written into the heat map."""
+
+
+def draw(evaluation: Evaluation, folder: str | Path, *, suffix: str = ".png") -> list[Path]:
+    """Draw every figure that an evaluation has the numbers for, and give the files' paths."""
+    figures: dict[str, Callable[[Evaluation], Figure]] = {"marginals": marginals}
+    if evaluation.closeness.fidelity.two:
+        figures["pairs"] = pairs
+    if evaluation.utility is not None and evaluation.utility.positive is not None:
+        figures["roc"] = roc_curves
+    paths = []
+    for name, make in figures.items():
+        path = Path(folder) / f"{name}{suffix}"
+        save(make(evaluation), path)
+        paths.append(path)
+    return paths
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure as PNG or SVG, as the suffix says; equal figures give equal files."""
+    path = Path(path)
+    if path.suffix.lower() not in _FORMATS:
+        msg = f"cannot draw {path.name}: give a name that ends in .png or .svg"
+        raise EvaluationError(msg)
+    dated = {"Date": None} if path.suffix.lower() == ".svg" else {}
+    try:
+        with need("matplotlib").rc_context({"svg.hashsalt": "aquatint"}):
+            figure.savefig(path, dpi=150, metadata=dated)
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror or error}"
+        raise EvaluationError(msg) from None
+
+
+def marginals(evaluation: Evaluation) -> Figure:
+    """Draw every column's shares in real and synthetic rows; the farthest, if there are many."""
+    distances = {name: tv for (name,), tv in evaluation.closeness.fidelity.one.items()}
+    names = list(distances)
+    title = f"{evaluation.name}: columns of real and synthetic rows"
+    if len(names) > _PANELS:
+        title += f" ({_PANELS} of {len(names)}, those that differ most)"
+        names = sorted(names, key=lambda n: -distances[n])[:_PANELS]
+    figure, panels = _panels(len(names), title, width=4.0, height=2.9)
+    for name, axes in zip(names, panels, strict=False):
+        real, synthetic = evaluation.shares[name]
+        column = evaluation.grid.wide.columns[name]
+        if isinstance(column, RANGED):
+            _draw_range(axes, column, real, synthetic)
+        else:
+            _draw_categories(axes, evaluation.grid.names(name), real, synthetic)
+        _title(axes, f"{_short(name, 26)}  (TV {distances[name]:.3f})")
+    _legend(figure, ("real rows", REAL), ("synthetic rows", SYNTHETIC))
+    return figure
+
+
+def pairs(evaluation: Evaluation) -> Figure:
+    """Draw the total variation of every pair of columns; single columns are on the diagonal."""
+    found = evaluation.closeness.fidelity
+    names = [name for (name,) in found.one]
+    place = {name: i for i, name in enumerate(names)}
+    matrix = np.diag(list(found.one.values()))
+    for (a, b), tv in found.two.items():
+        matrix[place[a], place[b]] = matrix[place[b], place[a]] = tv
+    title = f"{evaluation.name}: total variation of pairs of columns"
+    if len(names) > _MATRIX:
+        kept = np.sort(np.argsort(-matrix.mean(axis=0))[:_MATRIX])
+        title += f"\n({_MATRIX} of {len(names)}, those that differ most)"
+        matrix, names = matrix[np.ix_(kept, kept)], [names[i] for i in kept]
+    written = len(names) <= _WRITTEN
+    side = max(4.5, 1.8 + (0.5 if written else 0.25) * len(names))
+    figure = _figure(side + 1.5, side, layout="compressed")
+    axes = figure.add_subplot()
+    image = axes.imshow(matrix, cmap="cividis", vmin=0.0, vmax=max(float(matrix.max()), 1e-9))
+    labels = [_short(name, 22) for name in names]
+    axes.set_xticks(range(len(names)), labels, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(names)), labels)
+    axes.tick_params(labelsize=9 if written else 7)
+    axes.set_title(_plain(title), loc="left", fontsize=11)
+    figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, label="total variation, 0 is equal")
+    if written:
+        _write_numbers(axes, matrix)
+    return figure
+
+
+def roc_curves(evaluation: Evaluation) -> Figure:
+    """Draw the ROC curves of models trained on synthetic rows, and on real rows if there are."""
+    utility, baseline = evaluation.utility, evaluation.baseline
+    if utility is None or utility.positive is None:
+        msg = "ROC curves need a target with two classes, and test rows"
+        raise EvaluationError(msg)
+    title = f"{evaluation.name}: detecting {utility.target} = {utility.positive} in real test rows"
+    # "compressed" is the layout for panels of a fixed shape.
+    figure, panels = _panels(len(utility.scores), title, width=3.2, height=3.0, layout="compressed")
+    reals = [None] * len(utility.scores) if baseline is None else baseline.scores
+    for axes, synthetic, real in zip(panels, utility.scores, reals, strict=False):
+        axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
+        rows = ((0.16, real, REAL, "--", "real"), (0.06, synthetic, SYNTHETIC, "-", "synthetic"))
+        for height, score, colour, line, name in rows:
+            if score is None or score.roc is None:
+                continue
+            axes.plot(*score.roc, color=colour, linewidth=1.6, linestyle=line)
+            text = f"{name} {score.metrics['roc_auc']:.3f}"
+            axes.text(0.96, height, text, color=colour, ha="right", fontsize=9)
+        axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+        axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+        axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
+        _title(axes, RECIPES[synthetic.classifier].title)
+    across = _across(len(panels))
+    for axes in panels[-across:]:
+        axes.set_xlabel("false positive rate", fontsize=8)
+    for axes in panels[::across]:
+        axes.set_ylabel("true positive rate", fontsize=8)
+    legend = [("trained on synthetic rows", SYNTHETIC), ("chance", GREY)]
+    if baseline is not None:
+        legend.insert(0, ("trained on real rows", REAL))
+    _legend(figure, *legend)
+    return figure
+
+
+def _draw_range(axes: Axes, column: Any, real: np.ndarray, synthetic: np.ndarray) -> None:
+    edges, bins = np.array(bin_edges(column)), column.present_cells
+    # Bins may differ in width: the area, not the height, is the share.
+    widths = np.diff(edges) / (edges[-1] - edges[0])
+    heights = [shares[:bins] / (widths * bins) for shares in (real, synthetic)]
+    axes.stairs(heights[0], edges, fill=True, color=REAL, alpha=0.35)
+    axes.stairs(heights[0], edges, color=REAL, linewidth=0.8)
+    axes.stairs(heights[1], edges, color=SYNTHETIC, linewidth=1.5)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(bottom=0)
+    _label_ends(axes, column)
+    _percent(axes.yaxis)
+    if real[bins] or synthetic[bins]:
+        ours, theirs = (f"{100 * shares[bins]:.1f} %" for shares in (real, synthetic))
+        text = f"missing: real {ours}, synthetic {theirs}"
+        axes.set_xlabel(text, fontsize=8)
+
+
+def _label_ends(axes: Axes, column: Any) -> None:
+    """Write dates as dates, and short numbers."""
+    if isinstance(column, (Date, Datetime)):
+        low, high = column.limits
+        per_day = 1 if isinstance(column, Date) else 86_400
+        places = [low, (low + high) / 2, high]
+        days = [dt.date(1970, 1, 1) + dt.timedelta(days=floor(x / per_day)) for x in places]
+        axes.set_xticks(places, [day.isoformat() for day in days])
+        first, _, last = axes.get_xticklabels()
+        first.set_horizontalalignment("left")
+        last.set_horizontalalignment("right")
+    else:
+        ticker = need("matplotlib.ticker")
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(4))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: _brief(x)))
+
+
+def _draw_categories(
+    axes: Axes, names: Sequence[str], real: np.ndarray, synthetic: np.ndarray
+) -> None:
+    used = np.flatnonzero(real + synthetic)
+    used = used[np.argsort(-real[used], kind="stable")]
+    shown, rest = used[:_BARS], used[_BARS:]
+    if len(rest) == 1:  # a bar for one other category is that category
+        shown, rest = used, used[:0]
+    labels = [_short(names[i], 18) for i in shown]
+    ours, theirs = list(real[shown]), list(synthetic[shown])
+    if len(rest):
+        labels.append(f"{len(rest)} others")
+        ours.append(real[rest].sum())
+        theirs.append(synthetic[rest].sum())
+    places = np.arange(len(labels))
+    axes.barh(places - 0.2, ours, height=0.4, color=REAL)
+    axes.barh(places + 0.2, theirs, height=0.4, color=SYNTHETIC, hatch="////", edgecolor="white")
+    axes.set_yticks(places, labels, fontsize=8)
+    axes.set_ylim(max(len(labels), 4) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    _percent(axes.xaxis)
+
+
+def _write_numbers(axes: Axes, matrix: np.ndarray) -> None:
+    top = max(float(matrix.max()), 1e-9)
+    for (i, j), value in np.ndenumerate(matrix):
+        colour = "black" if value > 0.5 * top else "white"
+        text = f"{value:.3f}".removeprefix("0")
+        axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color=colour)
+
+
+def _percent(axis: Any) -> None:
+    ticker = need("matplotlib.ticker")
+    axis.set_major_locator(ticker.MaxNLocator(4))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+
+
+def _figure(width: float, height: float, layout: str = "constrained") -> Figure:
+    made: Figure = need("matplotlib.figure").Figure(figsize=(width, height), layout=layout)
+    return made
+
+
+def _panels(
+    count: int, title: str, *, width: float, height: float, layout: str = "constrained"
+) -> tuple[Figure, list[Axes]]:
+    across = _across(count)
+    down = ceil(count / across)
+    figure = _figure(max(width * across, 6.5), height * down + 0.9, layout)
+    figure.suptitle(_plain(title), x=0.01, ha="left", fontsize=12)
+    panels = list(figure.subplots(down, across, squeeze=False).flat)
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    return figure, panels[:count]
+
+
+def _across(count: int) -> int:
+    """Give the panels in a row: four or three, whichever leaves fewer gaps."""
+    return min(count, min((4, 3), key=lambda width: -count % width)) if count > 4 else count
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(_plain(text), loc="left", fontsize=9.5)
+
+
+def _legend(figure: Figure, *entries: tuple[str, str]) -> None:
+    patch = need("matplotlib.patches").Patch
+    handles = [patch(color=colour, label=name) for name, colour in entries]
+    look = {"ncols": len(handles), "frameon": False, "borderaxespad": 0.0}
+    figure.legend(handles=handles, loc="outside lower center", **look)
+
+
+def _brief(number: float) -> str:
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= size:
+            return f"{number / size:g}{sign}"
+    return f"{number:g}"
+
+
+def _short(text: str, most: int) -> str:
+    """Leave out the middle of a long name: names often begin, or end, alike."""
+    if len(text) > most:
+        tail = most // 2
+        text = f"{text[: most - 1 - tail]}…{text[-tail:]}"
+    return _plain(text)
+
+
+def _plain(text: str) -> str:
+    """Keep dollar signs from starting a formula."""
+    return text.replace("\\$", "$").replace("$", r"\$")
