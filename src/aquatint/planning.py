@@ -7,42 +7,88 @@ opens the private file, and two owners can share it as a file.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from aquatint.accounting import Budget, Noised, calibrate
-from aquatint.columns import RANGED, is_printable
+from aquatint.columns import is_printable
 from aquatint.errors import PlanError
-from aquatint.features import Count, FeatureMap, from_spec, leaves, onehot, pairs
+from aquatint.features import Count, FeatureMap, from_spec, leaves
 from aquatint.features.fits import check_fits
 from aquatint.features.grid import grid_of, sensitivity
+from aquatint.features.marginals import Marginals
 from aquatint.schema import Schema
-
-DEFAULT_BINS = 32
-PAIR_CELLS = 5_000_000
-WIDE_COLUMN = 2_000
-COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedBlock:
-    """One block to release: a feature map and its share of the budget."""
+    """One block to release: a feature map and its share of the budget.
+
+    Attributes
+    ----------
+    merge
+        If given, cells are merged before they are counted, so that each group holds at least this
+        many standard deviations of the block's noise in rows. Which ones is read off the noisy
+        histograms of the blocks before it, in the same release.
+    best
+        If given, only this many of the map's sets are counted: those that an earlier block, which
+        counts the same sets over merged cells, shows to be furthest from independence. They are
+        counted over the same merged cells once more.
+    """
 
     name: str
     map: FeatureMap
     share: float
+    merge: float | None = None
+    best: int | None = None
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether what exactly is counted depends on what earlier blocks published."""
+        return self.merge is not None or self.best is not None
+
+    @property
+    def bounding(self) -> FeatureMap:
+        """A map with the sensitivity of what is counted: it depends on how many sets, not which."""
+        if self.best is None or not isinstance(self.map, Marginals):
+            return self.map
+        return Marginals(self.map.columns, self.map.sets[: self.best])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain JSON data."""
+        rules = {"merge": self.merge, "best": self.best}
+        given = {name: rule for name, rule in rules.items() if rule is not None}
+        return {"name": self.name, "map": self.map.spec(), "share": self.share, **given}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PlannedBlock:
+        """Read what `to_dict` gave."""
+        merge, best = data.get("merge"), data.get("best")
+        return cls(
+            str(data["name"]),
+            from_spec(data["map"]),
+            float(data["share"]),
+            None if merge is None else float(merge),
+            None if best is None else int(best),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The blocks of a release, with a schema whose bins are settled."""
+    """The blocks of a release, with a schema whose bins are settled.
+
+    Attributes
+    ----------
+    rebalance
+        Whether the shares are settled by `rebalanced` once the number of rows is published.
+    """
 
     schema: Schema
     blocks: tuple[PlannedBlock, ...]
+    rebalance: bool = False
 
     def __post_init__(self) -> None:
         check(self)
@@ -58,9 +104,8 @@ class Plan:
             "format": "aquatint-plan",
             "format_version": 1,
             "schema": self.schema.to_dict(),
-            "blocks": [
-                {"name": b.name, "map": b.map.spec(), "share": b.share} for b in self.blocks
-            ],
+            "blocks": [block.to_dict() for block in self.blocks],
+            **({"rebalance": True} if self.rebalance else {}),
         }
 
     @classmethod
@@ -74,11 +119,9 @@ class Plan:
             msg = "this is not a plan of a version that this Aquatint knows"
             raise PlanError(msg)
         try:
-            blocks = tuple(
-                PlannedBlock(str(b["name"]), from_spec(b["map"]), float(b["share"]))
-                for b in data["blocks"]
-            )
-            return cls(Schema.from_dict(data["schema"]), blocks)
+            blocks = tuple(PlannedBlock.from_dict(block) for block in data["blocks"])
+            rebalance = data.get("rebalance", False) is True
+            return cls(Schema.from_dict(data["schema"]), blocks, rebalance)
         except (LookupError, TypeError, ValueError) as error:
             msg = f"the plan is malformed: {error}"
             raise PlanError(msg) from None
@@ -101,66 +144,6 @@ class Plan:
             raise PlanError(msg) from None
 
 
-def plan(schema: Schema, *, rows: int | None = None, epsilon: float | None = None) -> Plan:
-    """Choose the default blocks for a table: its histograms and the joint counts of its pairs.
-
-    Parameters
-    ----------
-    schema
-        What is public about the table.
-    rows
-        A public or guessed number of rows; it only sets how finely numbers are binned.
-    epsilon
-        Likewise.
-    """
-    for bins in _bins_to_try(rows, epsilon):
-        settled = schema.with_bins(
-            {
-                name: min(bins, getattr(column, "steps", bins))
-                for name, column in schema.columns.items()
-                if isinstance(column, RANGED)
-            }
-        )
-        cells = settled.cells()
-        joint = {name: count for name, count in cells.items() if count <= WIDE_COLUMN}
-        if _pair_cells(joint) <= PAIR_CELLS:
-            return Plan(settled, _table_blocks(settled, cells, list(combinations(joint, 2))))
-    chosen = [(name, settled.label) for name in joint if name != settled.label]
-    with_label = [p for p in chosen if settled.label in joint]
-    return Plan(settled, _table_blocks(settled, cells, [(a, b) for a, b in with_label if b]))
-
-
-def _bins_to_try(rows: int | None, epsilon: float | None) -> list[int]:
-    signal = (rows or 10**5) * (epsilon or 1.0)
-    first = DEFAULT_BINS if signal >= 10**4 else 16 if signal >= 10**3 else 8
-    return [bins for bins in (32, 16, 8, 4) if bins <= first]
-
-
-def _pair_cells(cells: Mapping[str, int]) -> int:
-    total = sum(cells.values())
-    return (total**2 - sum(c * c for c in cells.values())) // 2
-
-
-def _table_blocks(
-    schema: Schema, cells: Mapping[str, int], chosen: Iterable[tuple[str, str]]
-) -> tuple[PlannedBlock, ...]:
-    """Weigh histograms four times, and pairs with the label three times, as much as other pairs."""
-    label = schema.label
-    plain = [p for p in chosen if label not in p]
-    labelled = [p for p in chosen if label in p]
-    weighed: list[tuple[str, FeatureMap, float]] = [("columns", onehot(cells), 4.0 * len(cells))]
-    if labelled:
-        weighed.append(("label pairs", pairs(cells, labelled), 3.0 * len(labelled)))
-    if plain:
-        weighed.append(("pairs", pairs(cells, plain), 1.0 * len(plain)))
-    counted = 0.0 if schema.privacy.replaces else COUNT_SHARE
-    total = sum(weight for *_, weight in weighed)
-    blocks = [PlannedBlock(n, m, w / total * (1 - counted)) for n, m, w in weighed]
-    if counted:
-        blocks.insert(0, PlannedBlock("count", Count(), counted))
-    return tuple(blocks)
-
-
 def check(plan: Plan) -> None:
     """Refuse a plan that does not fit its schema or does not spend exactly one budget."""
     names = [block.name for block in plan.blocks]
@@ -181,8 +164,58 @@ def check(plan: Plan) -> None:
             'PlannedBlock("count", Count(), 0.01)'
         )
         raise PlanError(msg)
+    if plan.rebalance and not _can_rebalance(plan):
+        msg = (
+            "a plan with rebalance needs the count as its first block, then histograms, then "
+            "blocks that merge cells"
+        )
+        raise PlanError(msg)
+    counted: set[str] = set()
     for block in plan.blocks:
         check_fits(block.name, block.map, plan.schema)
+        if block.merge is not None:
+            _check_merge(block, counted)
+        if block.best is not None:
+            _check_best(block, plan)
+        for leaf in leaves(block.map):
+            if isinstance(leaf, Marginals) and not leaf.groups:
+                counted |= {s[0] for s in leaf.sets if len(s) == 1}
+
+
+def _check_best(block: PlannedBlock, plan: Plan) -> None:
+    before = plan.blocks[: plan.blocks.index(block)]
+    fits = isinstance(block.map, Marginals) and block.merge is None
+    if not fits or not any(b.merge is not None and b.map == block.map for b in before):
+        msg = (
+            f"block {block.name!r}: the best sets are chosen by an earlier block that counts the "
+            "same sets over merged cells: put it before this one"
+        )
+        raise PlanError(msg)
+    if not 1 <= (block.best or 0) <= (block.map.ones or 0):
+        msg = f"block {block.name!r}: best must be between 1 and the number of its sets"
+        raise PlanError(msg)
+
+
+def _can_rebalance(plan: Plan) -> bool:
+    first = isinstance(plan.blocks[0].map, Count)
+    rest = [b for b in plan.blocks if not isinstance(b.map, Count)]
+    both = {block.adaptive for block in rest} == {True, False}
+    return both and (first or plan.schema.privacy.replaces)
+
+
+def _check_merge(block: PlannedBlock, counted: set[str]) -> None:
+    if not isinstance(block.map, Marginals) or block.map.groups:
+        msg = f"block {block.name!r}: only the cells of plain counts can be merged"
+        raise PlanError(msg)
+    if block.merge is None or not (isfinite(block.merge) and block.merge > 0):
+        msg = f"block {block.name!r}: merge must be a positive number of standard deviations"
+        raise PlanError(msg)
+    for column in sorted(block.map.reads[0] - counted):
+        msg = (
+            f"block {block.name!r} merges cells of column {column!r}: put a block with its "
+            "histogram, onehot(cells), before it"
+        )
+        raise PlanError(msg)
 
 
 def noise_of(plan: Plan, budget: Budget) -> tuple[tuple[Noised, ...], ...]:
@@ -196,9 +229,10 @@ def noise_of(plan: Plan, budget: Budget) -> tuple[tuple[Noised, ...], ...]:
     shares: list[float] = []
     for block in plan.blocks:
         moved = []
-        for leaf in leaves(block.map):
+        for leaf in leaves(block.bounding):
             grid, (l2_squared, l1) = grid_of(leaf), sensitivity(leaf, privacy)
-            vectors.append(Noised(leaf.dim, 1.0, l2_squared, l1))
+            size = block.map.dim if block.best is not None else leaf.dim
+            vectors.append(Noised(size, 1.0, l2_squared, l1))
             moved.append(l1 / grid.steps if budget.pure else l2_squared / grid.steps**2)
         shares.extend(block.share * m / sum(moved) for m in moved)
     scales = iter(calibrate(budget, vectors, [s / sum(shares) for s in shares]))

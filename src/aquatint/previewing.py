@@ -12,6 +12,7 @@ from aquatint.features.algebra import Scaled
 from aquatint.features.grid import grid_of
 from aquatint.features.marginals import Marginals
 from aquatint.planning import Plan, noise_of
+from aquatint.table_plan import rebalanced
 
 _GAUSSIAN, _LAPLACE = 1.96, 2.118
 """Standard deviations within which 95 % of the noise lies; ln 20/√2 for Laplace noise."""
@@ -50,6 +51,8 @@ class Preview:
 def preview(plan: Plan, *, rows: int, epsilon: float, delta: float) -> Preview:
     """Predict the noise and the error of a release of about `rows` rows."""
     budget = Budget(epsilon, delta)
+    if plan.rebalance:
+        plan = rebalanced(plan, budget, rows)
     noise = noise_of(plan, budget)
     blocks, expected = [], []
     for block, parts in zip(plan.blocks, noise, strict=True):

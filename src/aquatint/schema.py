@@ -130,7 +130,7 @@ class Schema(Strict):
         """Give plain JSON data that `from_dict` reads back."""
         return self.model_dump(mode="json", exclude_none=True)
 
-    def with_bins(self, bins: Mapping[str, int]) -> Schema:
+    def with_bins(self, bins: Mapping[str, int | list[float]]) -> Schema:
         """Settle the bins of the ranged columns that declare none."""
         columns = {
             name: column.model_copy(update={"bins": bins.get(name)})

@@ -67,10 +67,12 @@ class PrivateSum:
 
 
 def sum_rows(plan: Plan, rows: Rows) -> tuple[Tensor, ...]:
-    """Sum every block of the plan over encoded rows."""
-    return tuple(
-        torch.cat([leaf_sum(leaf, rows) for leaf in leaves(block.map)]) for block in plan.blocks
-    )
+    """Sum every block of the plan over encoded rows; a map that serves twice is summed once."""
+    sums: dict[FeatureMap, Tensor] = {}
+    for block in plan.blocks:
+        if block.map not in sums:
+            sums[block.map] = torch.cat([leaf_sum(leaf, rows) for leaf in leaves(block.map)])
+    return tuple(sums[block.map] for block in plan.blocks)
 
 
 def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:

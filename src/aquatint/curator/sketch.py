@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,13 +22,17 @@ from aquatint.curator.noise import add_noise, simulator
 from aquatint.curator.persons import passes, sum_persons
 from aquatint.curator.read import Source, read
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
-from aquatint.features import leaves
-from aquatint.planning import Plan, noise_of
-from aquatint.planning import plan as default_plan
+from aquatint.features import FeatureMap, leaves
+from aquatint.features.grid import grid_of
+from aquatint.features.marginals import Count, Marginals
+from aquatint.grouping import best_sets, merged
+from aquatint.planning import Plan, PlannedBlock, noise_of
 from aquatint.progress import track
 from aquatint.release.archive import reserved, to_bytes
 from aquatint.release.model import Block, Release, Statement
 from aquatint.schema import Schema
+from aquatint.table_plan import plan as default_plan
+from aquatint.table_plan import rebalanced
 
 
 class PrivacyWarning(UserWarning):
@@ -163,12 +168,15 @@ def finish(
     plan = private.plan
     statement = Statement(budget.epsilon, budget.delta, simulated=simulate is not None)
     simulated = simulator(simulate) if simulate is not None else None
-    blocks = []
+    blocks: list[Block] = []
+    settled = noise or noise_of(plan, budget)
     with track("adding noise", plan.coordinates, show=progress) as advance:
-        for block, total, parts in zip(
-            plan.blocks, private.totals, noise or noise_of(plan, budget), strict=True
-        ):
-            sums = total.numpy()
+        for place, total in enumerate(private.totals):
+            if plan.rebalance and (count := _published_rows(private, blocks)) is not None:
+                plan = rebalanced(plan, budget, count)
+                settled = noise_of(plan, budget)
+            block, planned = plan.blocks[place], settled[place]
+            released, sums, parts = _settle(block, total.numpy(), planned, blocks, plan.schema)
             start, noisy = 0, []
             for part in parts:
                 exact = sums[start : start + part.coordinates]
@@ -180,7 +188,7 @@ def finish(
             integers = np.concatenate(noisy)
             integers.setflags(write=False)
             scales = tuple(part.scale for part in parts)
-            blocks.append(Block(block.name, block.map, integers, scales, statement.noise))
+            blocks.append(Block(block.name, released, integers, scales, statement.noise))
     return Release(
         schema=plan.schema,
         blocks=tuple(blocks),
@@ -189,6 +197,39 @@ def finish(
         created=datetime.now(UTC).date().isoformat(),
         versions={name: version(name) for name in ("aquatint", "opendp", "torch")},
     )
+
+
+def _published_rows(private: PrivateSum, before: list[Block]) -> float | None:
+    """Give the number of rows as far as it is public: exactly, with noise, or not yet."""
+    if private.plan.schema.privacy.replaces:
+        return float(private.rows)
+    return next((float(b.sum[0]) for b in before if isinstance(b.map, Count)), None)
+
+
+def _settle(
+    block: PlannedBlock,
+    sums: np.ndarray,
+    parts: tuple[Noised, ...],
+    before: list[Block],
+    schema: Schema,
+) -> tuple[FeatureMap, np.ndarray, tuple[Noised, ...]]:
+    """Merge the cells of a block that asks for it, by the noisy blocks before it.
+
+    The choice is made from published numbers and the sets, hence the sensitivity and the noise,
+    stay as planned: adaptive composition of Gaussian mechanisms costs no more than the plan did.
+    """
+    if not block.adaptive or not isinstance(block.map, Marginals):
+        return block.map, sums, parts
+    if block.best is not None:
+        chosen = best_sets(block.map, before, block.best)
+        kept = np.concatenate([sums[block.map.set_slice(s)] for s in chosen.sets])
+        fine = Marginals(block.map.columns, chosen.sets)
+        return chosen, fine.add_up(kept, chosen), (replace(parts[0], coordinates=chosen.dim),)
+    if block.merge is None:
+        return block.map, sums, parts
+    least = block.merge * parts[0].scale / grid_of(block.map).steps
+    coarse = merged(block.map, before, schema, least)
+    return coarse, block.map.add_up(sums, coarse), (replace(parts[0], coordinates=coarse.dim),)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from itertools import combinations
 from math import prod
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -64,10 +65,14 @@ class Marginals(FeatureMap):
         The columns with their numbers of cells.
     sets
         The column sets to count: ``("age",)`` is a histogram, ``("age", "sex")`` a pair.
+    groups
+        Columns whose cells are merged before they are counted: for each, the group of every cell,
+        numbered from 0 without gaps. A row still has one 1 in each set, so no norm changes.
     """
 
     columns: tuple[tuple[str, int], ...]
     sets: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[str, tuple[int, ...]], ...] = ()
     kind: ClassVar[str] = "marginals"
 
     def __post_init__(self) -> None:
@@ -84,11 +89,32 @@ class Marginals(FeatureMap):
         for name in {n for s in self.sets for n in s} - known.keys():
             msg = f"column {name!r} has no declared number of cells"
             raise PlanError(msg)
+        for name, group in self.groups:
+            if len(group) != known.get(name) or set(group) != set(range(len(set(group)))):
+                msg = (
+                    f"the groups of column {name!r} must give each cell a number from 0, "
+                    "without gaps"
+                )
+                raise PlanError(msg)
+        if len(dict(self.groups)) < len(self.groups):
+            msg = "the cells of a column are grouped once"
+            raise PlanError(msg)
+
+    @cached_property
+    def merged(self) -> dict[str, tuple[int, ...]]:
+        """The group of every cell, for the columns whose cells are merged."""
+        return dict(self.groups)
+
+    @cached_property
+    def counted(self) -> dict[str, int]:
+        """How many cells of each column are counted apart: its groups, or else its cells."""
+        grouped = {name: max(group) + 1 for name, group in self.groups}
+        return dict(self.columns) | grouped
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of cells of each set."""
-        known = dict(self.columns)
+        known = self.counted
         return tuple(prod(known[name] for name in s) for s in self.sets)
 
     @cached_property
@@ -120,36 +146,73 @@ class Marginals(FeatureMap):
         return max(256, 2**19 // self.ones)
 
     def __call__(self, rows: Rows) -> Tensor:
-        known = dict(self.columns)
-        return torch.cat([self._outer(rows, s, known) for s in self.sets], dim=1)
+        return torch.cat([self._outer(rows, s) for s in self.sets], dim=1)
 
-    @staticmethod
-    def _outer(rows: Rows, columns: tuple[str, ...], known: Mapping[str, int]) -> Tensor:
-        out = one_hot(rows, columns[0], known[columns[0]])
+    def _outer(self, rows: Rows, columns: tuple[str, ...]) -> Tensor:
+        out = self._hot(rows, columns[0])
         for name in columns[1:]:
-            hot = one_hot(rows, name, known[name])
-            out = (out[:, :, None] * hot[:, None, :]).flatten(1)
+            out = (out[:, :, None] * self._hot(rows, name)[:, None, :]).flatten(1)
         return out
 
+    def _hot(self, rows: Rows, name: str) -> Tensor:
+        hot = one_hot(rows, name, dict(self.columns)[name])
+        if name not in self.merged:
+            return hot
+        place = torch.tensor(self.merged[name], device=hot.device)
+        return hot.new_zeros(len(hot), self.counted[name]).index_add(1, place, hot)
+
+    def _codes(self, rows: Rows, name: str) -> Tensor:
+        code = rows.codes[name]
+        if name not in self.merged:
+            return code
+        return torch.tensor(self.merged[name], dtype=torch.int32, device=code.device)[code.long()]
+
     def cells(self, rows: Rows) -> Tensor:
-        known = dict(self.columns)
+        known = self.counted
+        codes = {name: self._codes(rows, name) for name in self.reads[0]}
         device = rows.codes[self.sets[0][0]].device
         out = torch.empty(self.ones, len(rows), dtype=torch.int32, device=device)
         for place, (start, columns) in enumerate(zip(self.offsets, self.sets, strict=True)):
             line = out[place]
-            line.copy_(rows.codes[columns[0]])
+            line.copy_(codes[columns[0]])
             for name in columns[1:]:
-                line.mul_(known[name]).add_(rows.codes[name])
+                line.mul_(known[name]).add_(codes[name])
             line.add_(start)
         return out.T
 
     def spec(self) -> Spec:
         place = {name: index for index, (name, _) in enumerate(self.columns)}
+        grouped = {"groups": [[n, list(g)] for n, g in self.groups]} if self.groups else {}
         return {
             "kind": self.kind,
             "columns": [list(c) for c in self.columns],
             "sets": [[place[name] for name in s] for s in self.sets],
+            **grouped,
         }
+
+    def merge(self, groups: Mapping[str, tuple[int, ...]]) -> Marginals:
+        """Count the same sets over merged cells, for the columns of this map that are given."""
+        if self.groups:
+            msg = "the cells of this map are merged already"
+            raise PlanError(msg)
+        used = tuple((n, tuple(groups[n])) for n, _ in self.columns if n in groups)
+        return Marginals(self.columns, self.sets, used)
+
+    def add_up(self, counts: np.ndarray, merged: Marginals) -> np.ndarray:
+        """Turn counts of this map into those of `merged`, the same sets over merged cells."""
+        if not merged.groups:
+            return counts
+        out = np.zeros(merged.dim, dtype=counts.dtype)
+        for start, size, offset, columns in zip(
+            self.offsets, self.sizes, merged.offsets, self.sets, strict=True
+        ):
+            place = np.zeros(1, dtype=np.int64)
+            for name in columns:
+                cells = np.arange(self.counted[name])
+                group = np.array(merged.merged.get(name, cells))
+                place = (place[:, None] * merged.counted[name] + group[None, :]).reshape(-1)
+            np.add.at(out, offset + place, counts[start : start + size])
+        return out
 
     def set_slice(self, columns: Iterable[str]) -> slice:
         """Locate the cells of one set in the vector."""

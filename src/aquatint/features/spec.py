@@ -78,6 +78,7 @@ _KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
     "marginals": lambda s, _inner: Marginals(
         tuple((str(name), _whole(cells)) for name, cells in s["columns"]),
         tuple(tuple(s["columns"][place][0] for place in one) for one in s["sets"]),
+        tuple((str(name), tuple(map(_whole, group))) for name, group in s.get("groups", [])),
     ),
     "fourier": lambda s, _inner: Fourier(
         tuple(s["columns"]),

@@ -1,0 +1,149 @@
+"""The default plan for a table, chosen from schema, approximate size and ε alone.
+
+Its settings were chosen on development tables that no result is reported on: docs/results/tables.md
+names them and the trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+from math import ceil, log, sqrt
+
+from aquatint.accounting import Budget
+from aquatint.columns import RANGED, Date, Datetime, Integer, Numeric
+from aquatint.features import Count, onehot
+from aquatint.features.grid import grid_of
+from aquatint.features.marginals import marginals
+from aquatint.planning import Plan, PlannedBlock, noise_of
+from aquatint.schema import Schema
+
+DEFAULT_BINS = 32
+MOST_CELLS = 10_000_000
+"""Joint counts are summed over fine cells before these are merged: so many fit in memory."""
+WIDE_COLUMN = 2_000
+"""Columns with more cells than this have a histogram only."""
+FEW_CLASSES = 3
+MOST_CLASSES = 16
+COUNT_SHARE = 0.01
+FIRST_SHARE = 0.2
+MERGE = 10.0
+"""Cells are merged until each group holds this many standard deviations of the noise in rows."""
+
+
+def plan(schema: Schema, *, rows: int | None = None, epsilon: float | None = None) -> Plan:
+    """Choose the default blocks for a table.
+
+    The histograms of the columns come first. Then, over cells that those histograms show to be
+    worth telling apart, the joint counts of all pairs of columns; with a label, of every pair
+    together with the label, which costs no more. How the budget is divided between the two is
+    settled by the noisy number of rows (`rebalanced`).
+
+    Parameters
+    ----------
+    schema
+        What is public about the table.
+    rows, epsilon
+        Public or guessed; they only set how finely numbers are binned.
+    """
+    for bins in _bins_to_try(schema, rows, epsilon):
+        settled = schema.with_bins(
+            {n: _edges(c, bins) for n, c in schema.columns.items() if isinstance(c, RANGED)}
+        )
+        cells = settled.cells()
+        joint = {name: count for name, count in cells.items() if count <= WIDE_COLUMN}
+        found = _joint_blocks(joint, settled.label)
+        if sum(block.map.dim for block in found) <= MOST_CELLS:
+            break
+    else:
+        found = _label_pairs(joint, settled.label)
+    return Plan(settled, _table_blocks(settled, cells, found), rebalance=bool(found))
+
+
+def _edges(column: Numeric | Integer | Date | Datetime, bins: int) -> int | list[float]:
+    """Cut a range into bins of equal width; whole numbers, if few enough, each get their own."""
+    if isinstance(column, (Integer, Date)):
+        if column.steps <= bins + 1:
+            return column.steps
+        low, high = column.limits
+        return sorted({*(float(ceil(low + (high - low) * i / bins)) for i in range(bins)), high})
+    return bins
+
+
+def _bins_to_try(schema: Schema, rows: int | None, epsilon: float | None) -> list[int]:
+    """Take finer bins where few columns share many rows: merging takes back what is too fine."""
+    others = len(schema.columns) - (schema.label is not None)
+    signal = (rows or 0) * (epsilon or 1.0) / sqrt(max(1, others * (others - 1) / 2))
+    first = 128 if signal >= 80_000 else 64 if signal >= 20_000 else DEFAULT_BINS
+    return [bins for bins in (128, 64, 32, 16, 8, 4) if bins <= first]
+
+
+def _joint_blocks(cells: Mapping[str, int], label: str | None) -> list[PlannedBlock]:
+    """Choose the joint counts; shares are relative to each other."""
+    pairs = list(combinations(cells, 2))
+    if not pairs:
+        return []
+    if label is None or cells.get(label, MOST_CLASSES + 1) > MOST_CLASSES or len(cells) < 3:
+        return [PlannedBlock("pairs", marginals(cells, pairs), 1.0, MERGE)]
+    triples = [(a, b, label) for a, b in pairs if label not in (a, b)]
+    joint = PlannedBlock("pairs by label", marginals(cells, triples), 1.0, MERGE)
+    if cells[label] <= FEW_CLASSES:
+        return [joint]
+    # A pair that is added up over many classes is noisy: it is counted on its own too.
+    plain = [pair for pair in pairs if label not in pair]
+    return [PlannedBlock("pairs", marginals(cells, plain), 1.0, MERGE), joint]
+
+
+def _label_pairs(cells: Mapping[str, int], label: str | None) -> list[PlannedBlock]:
+    """Fall back, for a table too wide for all pairs, to each column with the label."""
+    if label is None or label not in cells or len(cells) < 2:
+        return []
+    chosen = [(name, label) for name in cells if name != label]
+    return [PlannedBlock("pairs", marginals(cells, chosen), 1.0, MERGE)]
+
+
+def _table_blocks(
+    schema: Schema, cells: Mapping[str, int], joint: list[PlannedBlock]
+) -> tuple[PlannedBlock, ...]:
+    counted = 0.0 if schema.privacy.replaces else COUNT_SHARE
+    total = sum(block.share for block in joint)
+    first = FIRST_SHARE if joint else 1.0
+    blocks = [PlannedBlock("columns", onehot(cells), first * (1 - counted))]
+    for block in joint:
+        share = block.share / total * (1 - first) * (1 - counted)
+        blocks.append(replace(block, share=share))
+    if counted:
+        blocks.insert(0, PlannedBlock("count", Count(), counted))
+    return tuple(blocks)
+
+
+def rebalanced(plan: Plan, budget: Budget, rows: float) -> Plan:
+    """Divide the budget anew between the histograms and the joint counts over merged cells.
+
+    The weaker the joint counts are against the number of rows, the more of the budget goes to the
+    histograms, from 15 to 50 percent: the rule was chosen on development tables, see
+    docs/results/tables.md. `rows` is public or noisy, so the choice is post-processing; the shares
+    still add up to one, so the whole spends the same budget.
+    """
+    noise = noise_of(plan, budget)
+    weakest = max(
+        parts[0].scale / grid_of(block.map).steps
+        for block, parts in zip(plan.blocks, noise, strict=True)
+        if block.merge is not None
+    )
+    strength = log(max(weakest, 1e-300) / max(rows, 1.0) / 0.001) / log(8)
+    first = min(max(0.15 + 0.35 * strength, 0.15), 0.5)
+    late = sum(block.share for block in plan.blocks if block.adaptive)
+    early = sum(b.share for b in plan.blocks if not b.adaptive and not isinstance(b.map, Count))
+    both = late + early
+
+    def share(block: PlannedBlock) -> float:
+        if isinstance(block.map, Count):
+            return block.share
+        if not block.adaptive:
+            return block.share / early * first * both
+        return block.share / late * (1 - first) * both
+
+    blocks = tuple(replace(block, share=share(block)) for block in plan.blocks)
+    return replace(plan, blocks=blocks, rebalance=False)
