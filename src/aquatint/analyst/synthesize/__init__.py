@@ -1,0 +1,1 @@
+"""Synthetic tables from a release: fit once, draw for ever, at no further privacy cost."""

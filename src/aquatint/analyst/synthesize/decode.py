@@ -1,0 +1,176 @@
+"""From cells back to values in the schema's own types: every value is one the schema admits."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from aquatint.columns import OTHER, RANGED, Boolean, Date, Datetime, Integer, Numeric, bin_edges
+from aquatint.schema import Schema
+
+POINT = 1e-6
+"""A bin of real numbers narrower than this share of the range stands for its lower edge: plans use
+such bins for values that pile up on a bound, like the zeros of an amount."""
+
+Limits = tuple[float, float]
+
+
+def decode(
+    schema: Schema,
+    codes: Mapping[str, np.ndarray],
+    rng: np.random.Generator,
+    places: Mapping[str, np.ndarray] | None = None,
+    heights: Mapping[str, np.ndarray] | None = None,
+    limits: Mapping[str, Limits] | None = None,
+) -> pd.DataFrame:
+    """Turn cells into a table.
+
+    Parameters
+    ----------
+    schema
+        A schema whose bins are settled.
+    codes
+        For each column the cell of every row; missing, where allowed, is the last cell.
+    rng
+        Draws the values inside bins.
+    places
+        Where a ranged column's values are known already: their place in the unit interval.
+    heights
+        The mass of each bin of a ranged column. Values inside a bin then follow a density that
+        slopes towards the heavier neighbour; without it they are uniform.
+    limits
+        A ranged column's values are drawn between these numbers only, both included.
+    """
+    places, heights, limits = places or {}, heights or {}, limits or {}
+    table = {}
+    for name, column in schema.columns.items():
+        code = np.asarray(codes[name], dtype=np.int64)
+        absent = code >= column.present_cells
+        if not isinstance(column, RANGED):
+            table[name] = _listed(column, code)
+            continue
+        inside = np.where(absent, 0, code)
+        if name in places:
+            low, high = column.limits
+            number = low + np.asarray(places[name], dtype=float) * (high - low)
+            number = np.rint(number) if isinstance(column, (Integer, Date)) else number
+        else:
+            number = _draw(column, inside, rng, heights.get(name), limits.get(name))
+        table[name] = _typed(column, np.clip(number, *column.limits), absent)
+    return pd.DataFrame(table)
+
+
+def _draw(
+    column: Any,
+    code: np.ndarray,
+    rng: np.random.Generator,
+    mass: np.ndarray | None,
+    limits: Limits | None,
+) -> np.ndarray:
+    """Draw a number inside each row's bin by the inverse of a linear density."""
+    edges = np.array(bin_edges(column))
+    left, right = edges[:-1].copy(), edges[1:].copy()
+    whole = isinstance(column, (Integer, Date))
+    if whole:  # a bin holds the whole numbers from its lower edge up to, not with, its upper one
+        left, right = np.ceil(left), np.ceil(right)
+        right[-1] = column.limits[1] + 1
+    start, end = _slopes(left, right, mass)
+    if limits is not None:
+        cut_left = np.clip(limits[0], left, right)
+        cut_right = np.clip(limits[1] + whole, cut_left, right)
+        start, end = _cut(start, end, left, right, cut_left, cut_right)
+        left, right = cut_left, cut_right
+    a, b = start[code], end[code]
+    u = rng.random(len(code))
+    curve = np.abs(b - a) > 1e-9
+    tilt = np.where(curve, b - a, 1.0)
+    share = np.where(curve, (np.sqrt(a * a + (b * b - a * a) * u) - a) / tilt, u)
+    width = (right - left)[code]
+    if whole:
+        return np.asarray(
+            left[code] + np.minimum(np.floor(share * width), np.maximum(width, 1) - 1)
+        )
+    low, high = column.limits
+    return np.asarray(
+        left[code] + np.where(width <= POINT * (high - low) * 1.001, 0.0, share * width)
+    )
+
+
+def _slopes(
+    left: np.ndarray, right: np.ndarray, mass: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give the relative density at both ends of every bin, within a half of the middle's."""
+    count = len(left)
+    if mass is None or count < 2:
+        return np.ones(count), np.ones(count)
+    density = np.maximum(mass[:count], 0) / np.maximum(right - left, 1e-300)
+    between = (density[:-1] + density[1:]) / 2
+    middle = np.maximum(density, 1e-300)
+    first = np.concatenate([density[:1], between]) / middle
+    last = np.concatenate([between, density[-1:]]) / middle
+    return np.clip(first, 0.5, 1.5), np.clip(last, 0.5, 1.5)
+
+
+def _cut(
+    start: np.ndarray,
+    end: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    cut_left: np.ndarray,
+    cut_right: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give the densities at the ends of what is left of every bin."""
+    width = np.maximum(right - left, 1e-300)
+    return (
+        start + (end - start) * (cut_left - left) / width,
+        start + (end - start) * (cut_right - left) / width,
+    )
+
+
+def _typed(column: Any, number: np.ndarray, absent: np.ndarray) -> Any:
+    if isinstance(column, Numeric):
+        return np.where(absent, np.nan, number)
+    if isinstance(column, Integer):
+        whole = number.astype(np.int64)
+        return _holes(whole, absent) if column.missing else whole
+    if isinstance(column, Date):
+        days = number.astype("int64").astype("datetime64[D]")
+        days[absent] = np.datetime64("NaT")
+        return days.astype("datetime64[s]")
+    moments = np.rint(number * 1e6).astype("int64").astype("datetime64[us]")
+    moments[absent] = np.datetime64("NaT")
+    zoned = isinstance(column, Datetime) and column.bounds[0].tzinfo is not None
+    return pd.Series(moments).dt.tz_localize(dt.UTC) if zoned else moments
+
+
+def _holes(whole: np.ndarray, absent: np.ndarray) -> Any:
+    array = pd.array(whole, dtype="Int64")
+    array[absent] = pd.NA
+    return array
+
+
+def _listed(column: Any, code: np.ndarray) -> Any:
+    if isinstance(column, Boolean):
+        array = pd.array(code == 1, dtype="boolean")
+        array[code >= 2] = pd.NA
+        return array if column.missing else code == 1
+    values = list(column.categories)
+    whole = isinstance(values[0], int)
+    if column.takes_other:
+        values.append(_unused(values) if whole else OTHER)
+    if whole:
+        lookup = np.array([*values, 0], dtype=np.int64)
+        absent = code >= column.present_cells
+        plain = lookup[np.minimum(code, len(values))]
+        return _holes(plain, absent) if column.missing else plain
+    lookup = np.array([*values, None], dtype=object)
+    return lookup[np.minimum(code, len(values))]
+
+
+def _unused(values: list[int]) -> int:
+    """Stand for "other" among whole numbers by one that is not declared."""
+    return max(values) + 1

@@ -1,0 +1,188 @@
+"""The mean embedding of a mixture of products, in closed form for maps of numbers too.
+
+Within a component the columns are independent, so the mean of a product of features is the product
+of their means. A Fourier feature is a product over columns, a Hermite feature reads one column, and
+in each the mean over a component is a sum over cells: its probabilities times the feature's mean in
+the cell. The latter is an average over a few points of the cell, computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from aquatint.analyst.synthesize.atoms import Atoms, widths_and_edges
+from aquatint.analyst.synthesize.terms import Term, above_floor
+from aquatint.columns import RANGED
+from aquatint.features.algebra import ByLabel, Product, Scaled
+from aquatint.features.base import FeatureMap, Rows
+from aquatint.features.fourier import Fourier
+from aquatint.features.hermite import Hermite
+from aquatint.features.marginals import Count, Marginals
+from aquatint.schema import Schema
+
+POINTS = 8
+"""Points of a cell over which a feature is averaged."""
+
+
+def has_closed_form(leaf: FeatureMap) -> bool:
+    """Whether the mean of a leaf over a mixture of products is known in closed form."""
+    if isinstance(leaf, Scaled):
+        return has_closed_form(leaf.inner)
+    if isinstance(leaf, ByLabel):
+        return has_closed_form(leaf.inner) and leaf.label not in leaf.inner.reads[0]
+    if isinstance(leaf, Product):
+        columns = [reads[0] | reads[1] for reads in (leaf.left.reads, leaf.right.reads)]
+        apart = not columns[0] & columns[1]
+        return apart and has_closed_form(leaf.left) and has_closed_form(leaf.right)
+    return isinstance(leaf, (Fourier, Hermite, Marginals, Count))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The probabilities of every column's cells in every component, shape (K, cells) each."""
+
+    schema: Schema
+    atoms: Atoms
+    probabilities: Tensor
+
+    def __getitem__(self, name: str) -> Tensor:
+        seen = self.probabilities[:, self.atoms.slices[name]]
+        atom = self.atoms.of_cell[name]
+        if len(atom) == seen.shape[1]:
+            return seen[:, torch.from_numpy(atom)]
+        return seen[:, torch.from_numpy(atom)] * torch.from_numpy(self.atoms.within[name]).float()
+
+
+class Means:
+    """The mean of a feature map's inner parts in each component, shape (K, dim)."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._tables: dict[tuple[int, str], Tensor] = {}
+
+    def __call__(self, part: FeatureMap, cells: Cells) -> Tensor:
+        """Give the mean in every component."""
+        if isinstance(part, Scaled):
+            return self(part.inner, cells) * part.weight
+        if isinstance(part, Product):
+            return _outer(self(part.left, cells), self(part.right, cells))
+        if isinstance(part, Fourier):
+            return self._fourier(part, cells)
+        if isinstance(part, Hermite):
+            return self._hermite(part, cells)
+        if isinstance(part, Marginals):
+            return torch.cat(
+                [reduce(_outer, [_merged(part, n, cells) for n in s]) for s in part.sets], 1
+            )
+        return torch.ones(len(cells.probabilities), 1)
+
+    def _fourier(self, part: Fourier, cells: Cells) -> Tensor:
+        """Multiply the columns' characteristic functions; a missing value makes the row zero."""
+        mean: Tensor | None = None
+        for place, name in enumerate(part.columns):
+            table = self._table(part, name, lambda u, f=part.frequencies[place]: _turns(u, f))
+            column = cells[name].to(table.dtype) @ table
+            mean = column if mean is None else mean * column
+        if mean is None:
+            return torch.zeros(len(cells.probabilities), part.dim)
+        return torch.cat([mean.real, mean.imag], 1) * sqrt(2 / part.features)
+
+    def _hermite(self, part: Hermite, cells: Cells) -> Tensor:
+        """Average each column's features over its cells; the map is ordered by c first."""
+        lines = []
+        for place, name in enumerate(part.columns):
+
+            def features(u: Tensor, place: int = place) -> Tensor:
+                points = Rows({}, dict.fromkeys(part.columns, u), len(u))
+                return part(points).reshape(len(u), part.order + 1, -1)[:, :, place]
+
+            lines.append(cells[name] @ self._table(part, name, features))
+        return torch.stack(lines, 2).flatten(1)
+
+    def _table(self, part: FeatureMap, name: str, features: Any) -> Tensor:
+        """Give a column's feature means in each of its cells, shape (cells, features)."""
+        key = (id(part), name)
+        if key not in self._tables:
+            points = _points(self.schema.columns[name])
+            means = features(points.flatten()).reshape(*points.shape, -1).mean(1)
+            missing = torch.zeros(int(self.schema.columns[name].missing), means.shape[1])
+            self._tables[key] = torch.cat([means, missing.to(means.dtype)])
+        return self._tables[key]
+
+
+def _turns(u: Tensor, frequencies: Tensor) -> Tensor:
+    return torch.exp(2j * torch.pi * u.double()[:, None] * frequencies).to(torch.complex64)
+
+
+def _outer(left: Tensor, right: Tensor) -> Tensor:
+    return (left[:, :, None] * right[:, None, :]).flatten(1)
+
+
+def _merged(part: Marginals, name: str, cells: Cells) -> Tensor:
+    fine = cells[name]
+    if name not in part.merged:
+        return fine
+    place = torch.tensor(part.merged[name])
+    return fine.new_zeros(len(fine), part.counted[name]).index_add(1, place, fine)
+
+
+def _points(column: Any) -> Tensor:
+    """Give points of each cell in the unit interval, evenly spaced, shape (cells, points)."""
+    if not isinstance(column, RANGED):
+        count = column.present_cells
+        return torch.linspace(0, 1, max(count, 2))[:count, None]
+    left, width, step = widths_and_edges(column)
+    low, high = column.limits
+    share = (np.arange(POINTS) + 0.5) / POINTS
+    number = left[:, None] + share * width[:, None]
+    number = np.floor(number) if step else number
+    return torch.from_numpy(np.clip((number - low) / (high - low), 0, 1)).float()
+
+
+@dataclass(frozen=True)
+class Embedding(Term):
+    """Any leaf with a closed form; by class, if it is conditional on a label."""
+
+    schema: Schema
+    atoms: Atoms
+    leaf: FeatureMap
+    target: Tensor
+    deviation: float
+    means: Means
+
+    def __call__(  # noqa: D102
+        self,
+        weights: Tensor,
+        probabilities: Tensor,
+        generator: torch.Generator,  # noqa: ARG002
+    ) -> Tensor:
+        cells = Cells(self.schema, self.atoms, probabilities)
+        leaf = self.leaf
+        if isinstance(leaf, ByLabel):
+            mixed = (weights[:, None] * cells[leaf.label]).T @ self.means(leaf.inner, cells)
+        elif isinstance(leaf, Product):
+            left = self.means(leaf.left, cells) * weights[:, None]
+            mixed = (left.T @ self.means(leaf.right, cells)).reshape(1, -1)
+        else:
+            mixed = weights[None, :] @ self.means(leaf, cells)
+        squares = (((mixed - self.target.reshape(mixed.shape)) / self.deviation) ** 2).sum(1)
+        return above_floor(squares, torch.full_like(squares, mixed.shape[1]))
+
+
+def embedding_term(
+    leaf: FeatureMap,
+    shares: np.ndarray,
+    deviation: float,
+    schema: Schema,
+    atoms: Atoms,
+) -> Embedding:
+    """Turn a leaf's noisy mean embedding into a term."""
+    target = torch.from_numpy(np.ascontiguousarray(shares, dtype=np.float32))
+    return Embedding(schema, atoms, leaf, target, deviation, Means(schema))

@@ -1,0 +1,150 @@
+"""The front door of synthesis: `synthesize` fits a model to a release, `sample` draws from one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast, get_args
+
+import pandas as pd
+
+from aquatint.analyst.synthesize import store
+from aquatint.analyst.synthesize.mixture import Mixture, can_mix, fit_mixture
+from aquatint.analyst.synthesize.network import Network, fit_network
+from aquatint.analyst.synthesize.store import is_model
+from aquatint.analyst.where import Where
+from aquatint.errors import DataError, ReleaseError
+from aquatint.features import Count
+from aquatint.release import load
+from aquatint.release.model import Release
+from aquatint.schema import Schema
+
+Method = Literal["auto", "mixture", "network"]
+METHODS: tuple[str, ...] = get_args(Method)
+
+
+class Synthesizer(Protocol):
+    """What every fitted model can do."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+
+    def sample(
+        self, count: int, *, where: Where | None = None, seed: int | None = None
+    ) -> pd.DataFrame:
+        """Draw rows."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as one file."""
+
+
+def synthesize(
+    release: Release,
+    method: Method = "auto",
+    *,
+    seed: int = 0,
+    progress: bool = True,
+    **settings: Any,
+) -> Synthesizer:
+    """Fit a generative model to a release; what is drawn from it costs no privacy.
+
+    Parameters
+    ----------
+    release
+        Any release with a block that reads columns.
+    method
+        ``"mixture"`` is a mixture of products fitted in closed form: the best choice for tables,
+        and what ``"auto"`` takes wherever a block allows it. ``"network"`` is the label-conditional
+        generator of DP-MERF and DP-HP.
+    seed
+        The same seed gives the same model.
+    progress
+        Show progress on a terminal when it takes longer than two seconds.
+    settings
+        Passed on: ``effort=`` for the mixture; ``steps=``, ``gamma=`` … for the network.
+
+    Returns
+    -------
+    Synthesizer
+        With ``sample``, ``save`` and ``schema``; `load_model` reads what ``save`` wrote.
+    """
+    if method not in METHODS:
+        raise ReleaseError(_unknown(method))
+    if all(isinstance(block.map, Count) for block in release.blocks):
+        msg = "the release holds only the number of rows: no table can be drawn from it"
+        raise ReleaseError(msg)
+    if method == "mixture" or (method == "auto" and can_mix(release)):
+        return fit_mixture(release, seed=seed, progress=progress, **settings)
+    return fit_network(release, seed=seed, progress=progress, **settings)
+
+
+def sample(
+    release: Release,
+    count: int,
+    *,
+    where: Where | None = None,
+    method: Method = "auto",
+    seed: int | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Draw a synthetic table from a release, in the schema's own types.
+
+    Parameters
+    ----------
+    release
+        What the curator published.
+    count
+        How many rows to draw.
+    where
+        Draw only rows that satisfy this: ``{"sex": "Female", "age": (30, 50)}`` or SQL like
+        ``"sex = 'Female' and age between 30 and 50"``.
+    method, progress
+        As for `synthesize`, which fits once and draws as often as you like.
+    seed
+        The same seed gives the same rows.
+    """
+    model = synthesize(release, method, seed=seed or 0, progress=progress)
+    return model.sample(count, where=where, seed=seed)
+
+
+def load_model(path: str | Path) -> Synthesizer:
+    """Read a model that ``save`` wrote."""
+    method, schema, tensors, settings = store.load(path)
+    kinds: dict[str, Any] = {"mixture": Mixture.from_parts, "network": Network.from_parts}
+    if method not in kinds:
+        msg = f"{path} holds a model of kind {method!r}, which this Aquatint does not know"
+        raise ReleaseError(msg)
+    model: Synthesizer = kinds[method](schema, tensors, settings)
+    return model
+
+
+def open_model(
+    path: str | Path, method: str = "auto", *, seed: int = 0, progress: bool = True
+) -> Synthesizer:
+    """Open a saved model, or fit one to the release in a file."""
+    if is_model(path):
+        return load_model(path)
+    if method not in METHODS:
+        raise ReleaseError(_unknown(method))
+    release = load(path)
+    return synthesize(release, cast("Method", method), seed=seed, progress=progress)
+
+
+def write_table(table: pd.DataFrame, path: str | Path) -> None:
+    """Write rows as CSV or Parquet, by the file's suffix."""
+    path = Path(path)
+    try:
+        if path.suffix == ".parquet":
+            table.to_parquet(path, index=False)
+        elif path.suffix == ".csv":
+            table.to_csv(path, index=False)
+        else:
+            msg = f"cannot tell the format of {path}: end its name in .csv or .parquet"
+            raise DataError(msg)
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror or error}"
+        raise DataError(msg) from None
+
+
+def _unknown(method: str) -> str:
+    return f"unknown method {method!r}: choose one of {', '.join(METHODS)}"

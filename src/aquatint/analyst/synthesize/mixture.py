@@ -1,0 +1,216 @@
+"""A mixture of products, p(x) = Σ_k w_k·Π_c p_kc(x_c), fitted to the blocks of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from aquatint.analyst.synthesize import draw, store
+from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
+from aquatint.analyst.synthesize.decode import decode
+from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
+from aquatint.analyst.synthesize.fit import Effort, fit
+from aquatint.analyst.synthesize.terms import Term, terms_of
+from aquatint.analyst.where import Condition, Where, conditions
+from aquatint.columns import RANGED
+from aquatint.errors import ReleaseError
+from aquatint.features import leaves
+from aquatint.features.marginals import Count, Marginals
+from aquatint.progress import track
+from aquatint.release.histograms import counting_parts, unscaled
+from aquatint.release.model import Release
+from aquatint.schema import Schema
+
+WIDE = 600
+"""A table with more atoms than this is fitted with fewer components."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A fitted mixture: a public model of the table, for drawing rows and asking probabilities.
+
+    Attributes
+    ----------
+    schema
+        The release's schema.
+    atoms
+        The cells that the model tells apart.
+    weights
+        w, shape (K,).
+    probabilities
+        p, shape (K, atoms).
+    """
+
+    schema: Schema
+    atoms: Atoms
+    weights: np.ndarray
+    probabilities: np.ndarray
+
+    def cells(self, name: str) -> np.ndarray:
+        """Give the probability of every cell of a column in every component, shape (K, cells)."""
+        return self.atoms.spread(name, self.probabilities[:, self.atoms.slices[name]])
+
+    def histogram(self, name: str) -> np.ndarray:
+        """Give the probability of every cell of a column."""
+        return np.asarray(self.weights @ self.cells(name))
+
+    def sample(
+        self, count: int, *, where: Where | None = None, seed: int | None = None
+    ) -> pd.DataFrame:
+        """Draw rows, from the conditional distribution if a condition is given.
+
+        Parameters
+        ----------
+        count
+            How many rows.
+        where
+            ``{"sex": "Female"}`` or ``"sex = 'Female' and age >= 30"``.
+        seed
+            The same seed gives the same rows; by default they differ each time.
+        """
+        rng = np.random.default_rng(seed)
+        given = conditions(self.schema, where)
+        weights, inside = self._condition(given)
+        component = draw.components(weights, count, rng)
+        codes = {}
+        for name in self.schema.columns:
+            probabilities = self.probabilities[:, self.atoms.slices[name]]
+            within = self.atoms.within[name]
+            if name in given:
+                probabilities, within = inside[name]
+            atom = draw.choose(probabilities, component, rng)
+            codes[name] = draw.divide(atom, self.atoms.of_cell[name], within, rng)
+        heights = {
+            n: self.histogram(n) for n, c in self.schema.columns.items() if isinstance(c, RANGED)
+        }
+        limits = {
+            n: (c.low, c.high) for n, c in given.items() if np.isfinite([c.low, c.high]).all()
+        }
+        table = decode(self.schema, codes, rng, heights=heights, limits=limits)
+        return table.iloc[rng.permutation(count)].reset_index(drop=True)
+
+    def _condition(
+        self, given: Mapping[str, Condition]
+    ) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]:
+        """Give the components' weights and each conditioned column's probabilities, given all."""
+        weights = self.weights.astype(float)
+        inside = {}
+        for name, condition in given.items():
+            atom = self.atoms.of_cell[name]
+            kept = self.atoms.within[name] * condition.weights
+            share = np.bincount(atom, weights=kept)
+            probabilities = self.probabilities[:, self.atoms.slices[name]] * share
+            weights = weights * probabilities.sum(1)
+            inside[name] = (probabilities + 1e-300, kept / np.maximum(share, 1e-300)[atom])
+        if not weights.sum() > 0:
+            msg = "the model gives these conditions no chance: loosen them"
+            raise ReleaseError(msg)
+        return weights / weights.sum(), inside
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as one file that `load` reads."""
+        names = list(self.schema.columns)
+        tensors: dict[str, Tensor] = {
+            "weights": torch.from_numpy(self.weights),
+            "probabilities": torch.from_numpy(self.probabilities),
+        }
+        for place, name in enumerate(names):
+            tensors[f"atoms.{place}"] = torch.from_numpy(self.atoms.of_cell[name])
+            tensors[f"within.{place}"] = torch.from_numpy(self.atoms.within[name])
+        store.save(path, "mixture", self.schema, tensors, {})
+
+    @classmethod
+    def from_parts(
+        cls, schema: Schema, tensors: Mapping[str, Tensor], _settings: Mapping[str, Any]
+    ) -> Mixture:
+        """Rebuild a saved model."""
+        places = list(enumerate(schema.columns))
+        atoms = Atoms(
+            {name: tensors[f"atoms.{i}"].numpy() for i, name in places},
+            {name: tensors[f"within.{i}"].numpy() for i, name in places},
+        )
+        model = cls(schema, atoms, tensors["weights"].numpy(), tensors["probabilities"].numpy())
+        _check(model)
+        return model
+
+
+def _check(model: Mixture) -> None:
+    """Refuse a model whose parts do not fit together; a file may come from anyone."""
+    cells = model.schema.cells()
+    for name, atom in model.atoms.of_cell.items():
+        numbered = atom.dtype.kind == "i" and np.array_equal(
+            np.unique(atom), np.arange(atom.max() + 1)
+        )
+        if atom.shape != (cells[name],) or not numbered:
+            msg = f"the model's atoms do not fit column {name!r}"
+            raise ReleaseError(msg)
+        if not _are_shares(model.atoms.within[name], (cells[name],)):
+            msg = f"the model's cells do not fit column {name!r}"
+            raise ReleaseError(msg)
+    size = len(model.weights) if model.weights.ndim == 1 else 0
+    shares = _are_shares(model.weights, (size,)) and size > 0 and model.weights.sum() > 0
+    if not shares or not _are_shares(model.probabilities, (size, model.atoms.total)):
+        msg = "the model's weights and probabilities do not fit together"
+        raise ReleaseError(msg)
+
+
+def _are_shares(values: np.ndarray, shape: tuple[int, ...]) -> bool:
+    return (
+        values.shape == shape
+        and values.dtype.kind == "f"
+        and bool(np.isfinite(values).all() and (values >= 0).all())
+    )
+
+
+def fit_mixture(
+    release: Release, *, effort: Effort | None = None, seed: int = 0, progress: bool = True
+) -> Mixture:
+    """Fit a mixture to every block of a release that has a closed form."""
+    if not can_mix(release):
+        msg = (
+            "the release has no block that a table can be drawn from: "
+            "sketch with aquatint plan's default, or with histograms, pairs, Fourier or Hermite"
+        )
+        raise ReleaseError(msg)
+    atoms, shares = atoms_of(release)
+    terms = _terms(release, atoms)
+    chosen = effort or _effort(atoms)
+    with track("fitting", chosen.steps * chosen.fits, show=progress) as advance:
+        weights, probabilities = fit(terms, atoms, shares, chosen, seed, advance)
+    return Mixture(release.schema, atoms, weights, probabilities)
+
+
+def _effort(atoms: Atoms) -> Effort:
+    """Spend less on each fit of a wide table, whose steps are dearer."""
+    return Effort() if atoms.total <= WIDE else Effort(components=100, fits=2)
+
+
+def can_mix(release: Release) -> bool:
+    """Whether some block of the release has a closed form for a mixture."""
+    parts = [leaf for block in release.blocks for leaf in leaves(block.map)]
+    return any(has_closed_form(leaf) for leaf in parts if not isinstance(leaf, Count))
+
+
+def _terms(release: Release, atoms: Atoms) -> list[Term]:
+    rows = max(release.count, 1.0)
+    terms: list[Term] = []
+    for block in release.blocks:
+        for part, counts, deviation in counting_parts(block):
+            terms += terms_of(part, counts / rows, deviation / rows, atoms)
+        start = 0
+        for leaf in leaves(block.map):
+            place = slice(start, start + leaf.dim)
+            start += leaf.dim
+            plain = unscaled(leaf)[0]
+            if isinstance(plain, (Marginals, Count)) or not has_closed_form(leaf):
+                continue
+            mean, deviation = block.sum[place] / rows, float(block.stderr[place][0]) / rows
+            terms.append(embedding_term(leaf, mean, deviation, release.schema, atoms))
+    return terms

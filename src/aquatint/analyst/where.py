@@ -1,0 +1,252 @@
+"""Conditions on columns, as a mapping or as SQL: which cells satisfy them, and how much of each.
+
+``{"sex": "Female", "age": (30, 50)}`` and ``"sex = 'Female' and age between 30 and 50"`` say the
+same. A list means any of, a pair of numbers means between, None means missing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+import sqlglot
+from sqlglot import expressions as sql
+
+from aquatint.columns import RANGED, Boolean, Date, Datetime, Integer, bin_edges
+from aquatint.errors import DataError
+from aquatint.schema import Schema
+
+Where = Mapping[str, Any] | str
+MAX_TEXT = 10_000
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What one column has to satisfy.
+
+    Attributes
+    ----------
+    weights
+        For every cell of the column, the share of it that satisfies the condition.
+    low, high
+        For a ranged column, the numbers between which its values lie, both included.
+    """
+
+    weights: np.ndarray
+    low: float = -inf
+    high: float = inf
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition(
+            np.minimum(self.weights, other.weights),
+            max(self.low, other.low),
+            min(self.high, other.high),
+        )
+
+
+def conditions(schema: Schema, where: Where | None) -> dict[str, Condition]:
+    """Give the condition on each column that is restricted."""
+    if where is None:
+        return {}
+    if isinstance(where, str):
+        found = _from_sql(schema, where)
+    else:
+        found = {name: _from_value(schema, name, value) for name, value in where.items()}
+    for name, condition in found.items():
+        spec = schema.columns[name]
+        if isinstance(spec, RANGED) and condition.low > -inf:
+            found[name] = _between(schema, name, condition.low, condition.high)
+        if not found[name].weights.any():
+            msg = (
+                f"no value of column {name!r} satisfies the condition: check it against the schema"
+            )
+            raise DataError(msg)
+    return found
+
+
+def _column(schema: Schema, name: str) -> Any:
+    if name not in schema.columns:
+        msg = f"there is no column {name!r}: the release has {', '.join(schema.columns)}"
+        raise DataError(msg)
+    return schema.columns[name]
+
+
+def _from_value(schema: Schema, name: str, value: Any) -> Condition:
+    column = _column(schema, name)
+    if value is None:
+        return _missing(schema, name)
+    if isinstance(value, (list, set, frozenset)):
+        return _any_of(schema, name, list(value))
+    if isinstance(value, tuple):
+        if len(value) != 2 or not isinstance(column, RANGED):
+            msg = f"column {name!r}: a pair means between, and goes with numbers and dates only"
+            raise DataError(msg)
+        low, high = (_number(name, column, v) for v in value)
+        return _between(schema, name, low, high)
+    return _any_of(schema, name, [value])
+
+
+def _missing(schema: Schema, name: str) -> Condition:
+    column = _column(schema, name)
+    weights = np.zeros(column.cells)
+    weights[column.present_cells :] = 1.0
+    return Condition(weights)
+
+
+def _any_of(schema: Schema, name: str, values: list[Any]) -> Condition:
+    column = _column(schema, name)
+    if isinstance(column, RANGED):
+        if len(values) != 1 or not isinstance(column, (Integer, Date)):
+            msg = f"ask for a range of column {name!r}, with between: single values have no share"
+            raise DataError(msg)
+        number = _number(name, column, values[0])
+        return _between(schema, name, number, number)
+    names = {text.lower(): place for place, text in enumerate(schema.cell_names(name))}
+    exact = {text: place for place, text in enumerate(schema.cell_names(name))}
+    weights = np.zeros(column.cells)
+    for value in values:
+        text = str(value).lower() if isinstance(column, Boolean) else str(value)
+        place = exact.get(text, names.get(text.lower()))
+        if place is None:
+            known = ", ".join(schema.cell_names(name)[:20])
+            msg = f"column {name!r} has no category {text!r}: it has {known}"
+            raise DataError(msg)
+        weights[place] = 1.0
+    return Condition(weights)
+
+
+def _number(name: str, column: Any, value: Any) -> float:
+    """Read a bound in the column's own numbers: days and seconds since 1970 for dates."""
+    try:
+        if isinstance(column, Date):
+            day = value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
+            return float((day - dt.date(1970, 1, 1)).days)
+        if isinstance(column, Datetime):
+            moment = (
+                value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
+            )
+            return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+        return float(value)
+    except (TypeError, ValueError):
+        msg = f"column {name!r} cannot be compared with {value!r}: give a value of its own kind"
+        raise DataError(msg) from None
+
+
+def _between(schema: Schema, name: str, low: float, high: float) -> Condition:
+    column = _column(schema, name)
+    edges = np.array(bin_edges(column))
+    whole = isinstance(column, (Integer, Date))
+    left, right = edges[:-1].copy(), edges[1:].copy()
+    if whole:
+        left, right = np.ceil(left), np.ceil(right)
+        right[-1] = column.limits[1] + 1
+    inside = np.minimum(right, np.floor(high) + 1 if whole else high) - np.maximum(
+        left, np.ceil(low) if whole else low
+    )
+    weights = np.zeros(column.cells)
+    weights[: column.present_cells] = np.clip(inside / (right - left), 0, 1)
+    return Condition(weights, max(low, column.limits[0]), min(high, column.limits[1]))
+
+
+def _from_sql(schema: Schema, text: str) -> dict[str, Condition]:
+    if len(text) > MAX_TEXT:
+        msg = f"the condition is longer than {MAX_TEXT:,} characters: shorten it"
+        raise DataError(msg)
+    try:
+        tree = sqlglot.parse_one(text, into=sql.Condition)
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        msg = f"cannot read the condition {text!r}: write it like sex = 'Female' and age >= 30"
+        raise DataError(msg) from None
+    return _walk(schema, tree)
+
+
+def _walk(schema: Schema, tree: Any) -> dict[str, Condition]:
+    if isinstance(tree, sql.Paren):
+        return _walk(schema, tree.this)
+    if isinstance(tree, sql.And):
+        found = _walk(schema, tree.this)
+        for name, condition in _walk(schema, tree.expression).items():
+            found[name] = found[name] & condition if name in found else condition
+        return found
+    if isinstance(tree, sql.Not) and isinstance(tree.this, sql.Is):
+        name, missing = _leaf(schema, tree.this)
+        return {name: Condition(1 - missing.weights)}
+    if isinstance(tree, (sql.Or, sql.Not)):
+        return _one_column(schema, tree)
+    name, condition = _leaf(schema, tree)
+    return {name: condition}
+
+
+def _one_column(schema: Schema, tree: Any) -> dict[str, Condition]:
+    """Handle or and not, which work on the cells of one column without an order."""
+    sides = [tree.this] if isinstance(tree, sql.Not) else [tree.this, tree.expression]
+    found = [_walk(schema, side) for side in sides]
+    names = {name for side in found for name in side}
+    if len(names) != 1 or isinstance(schema.columns[next(iter(names))], RANGED):
+        msg = (
+            "or and not work within one column of categories: join conditions on different "
+            "columns with and, and give ranges with between"
+        )
+        raise DataError(msg)
+    name = names.pop()
+    cells = [side[name].weights for side in found]
+    weights = 1 - cells[0] if isinstance(tree, sql.Not) else np.maximum(*cells)
+    return {name: Condition(weights)}
+
+
+def _leaf(schema: Schema, tree: Any) -> tuple[str, Condition]:
+    column = tree.this
+    if not isinstance(column, sql.Column):
+        msg = f"cannot use {tree.sql()!r} as a condition: compare a column with a value"
+        raise DataError(msg)
+    name = column.name
+    spec = _column(schema, name)
+    if isinstance(tree, sql.Is) and isinstance(tree.expression, sql.Null):
+        return name, _missing(schema, name)
+    if isinstance(tree, sql.In) and tree.expressions:
+        return name, _any_of(schema, name, [_literal(e) for e in tree.expressions])
+    if isinstance(tree, sql.EQ):
+        return name, _any_of(schema, name, [_literal(tree.expression)])
+    if isinstance(tree, sql.NEQ) and not isinstance(spec, RANGED):
+        equal = _any_of(schema, name, [_literal(tree.expression)])
+        return name, Condition(1 - equal.weights)
+    if not isinstance(spec, RANGED):
+        msg = f"column {name!r} has no numbers to compare with: use = or in"
+        raise DataError(msg)
+    return name, _between(schema, name, *_interval(name, spec, tree))
+
+
+def _interval(name: str, column: Any, tree: Any) -> tuple[float, float]:
+    def bound(part: Any) -> float:
+        return _number(name, column, _literal(part))
+
+    step = 1.0 if isinstance(column, (Integer, Date)) else 0.0
+    if isinstance(tree, sql.Between):
+        return bound(tree.args["low"]), bound(tree.args["high"])
+    if isinstance(tree, sql.GTE):
+        return bound(tree.expression), inf
+    if isinstance(tree, sql.GT):
+        return bound(tree.expression) + step, inf
+    if isinstance(tree, sql.LTE):
+        return -inf, bound(tree.expression)
+    if isinstance(tree, sql.LT):
+        return -inf, bound(tree.expression) - step
+    msg = f"cannot use {tree.sql()!r} as a condition: use =, <, <=, >, >=, between or in"
+    raise DataError(msg)
+
+
+def _literal(part: Any) -> Any:
+    if isinstance(part, sql.Neg):
+        return -float(_literal(part.this))
+    if isinstance(part, sql.Boolean):
+        return part.this
+    if isinstance(part, sql.Literal):
+        return part.this
+    if isinstance(part, sql.Column) and isinstance(part.this, sql.Identifier):
+        return part.name  # "Female" in double quotes is read as a name
+    msg = f"cannot compare with {part.sql()!r}: give a plain value"
+    raise DataError(msg)
