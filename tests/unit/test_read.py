@@ -278,3 +278,29 @@ def test_pandas_missing_values_are_missing(plan, table):
     frame = table.to_pandas()
     assert np.isnan(frame["age"]).any()
     assert accumulate(frame, plan).notes.missing["age"] == table["age"].null_count
+
+
+def test_a_category_that_spells_null_does_not_concern_other_columns(tmp_path):
+    from aquatint.schema import Schema
+
+    schema = Schema.from_dict(
+        {
+            "name": "t",
+            "privacy": {"protects": "replace one row"},
+            "columns": {
+                "country": {"kind": "categorical", "categories": ["NA", "SA"], "missing": True},
+                "age": {"kind": "integer", "bounds": [0, 9], "bins": 10, "missing": True},
+                "sex": {"kind": "categorical", "categories": ["F", "M"], "missing": True},
+            },
+        }
+    )
+    path = tmp_path / "t.csv"
+    path.write_text("country,age,sex\nNA,NA,NA\n,3,F\nSA,null,M\n", encoding="utf-8")
+    cells = schema.cells()
+    sums = accumulate(path, Plan(schema, (PlannedBlock("columns", onehot(cells), 1.0),)))
+    one = sums.totals[0][sums.totals[0] > 0].min()
+    counts = (sums.totals[0] // one).tolist()
+    country, age, sex = counts[:3], counts[3:14], counts[14:]
+    assert country == [1, 1, 1]
+    assert age == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2]
+    assert sex == [1, 1, 1]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pyarrow import ipc
@@ -153,12 +154,11 @@ def _csv(path: Path, schema: Schema, wanted: list[str]) -> Iterator[pa.RecordBat
         first = pacsv.open_csv(stream, parse_options=pacsv.ParseOptions(delimiter=_delimiter(path)))
         _require(first.schema.names, wanted)
     with _reading(path), _csv_stream(path) as stream:
-        declared = [str(c) for column in schema.columns.values() for c in _texts(column)]
         options = pacsv.ConvertOptions(
             column_types={name: _csv_type(schema, name) for name in wanted},
             include_columns=wanted,
-            null_values=[null for null in _NULLS if null not in declared],
-            strings_can_be_null=True,
+            null_values=_NULLS,
+            strings_can_be_null=False,
         )
         reader = pacsv.open_csv(
             stream,
@@ -166,11 +166,20 @@ def _csv(path: Path, schema: Schema, wanted: list[str]) -> Iterator[pa.RecordBat
             parse_options=pacsv.ParseOptions(delimiter=_delimiter(path)),
             convert_options=options,
         )
-        yield from reader
+        for batch in reader:
+            yield _mark_nulls(batch, schema)
 
 
-def _texts(column: Any) -> list[Any]:
-    return getattr(column, "categories", [])
+def _mark_nulls(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """Take a spelling of null in a text column as null, unless that column declares it."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        declared = {str(c) for c in getattr(schema.columns.get(name), "categories", [])}
+        nulls = pa.array([null for null in _NULLS if null not in declared], pa.string())
+        if pa.types.is_string(column.type):
+            column = pc.if_else(pc.is_in(column, value_set=nulls), None, column)  # noqa: PLW2901
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _csv_type(schema: Schema, name: str) -> pa.DataType:
