@@ -3,18 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BENCH := $(VENV)/.bench
+PEERS := .venv-peers
+TABLES := $(BIN)/python benchmarks/tables.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --editable . --group dev
+	$(BIN)/pip install --quiet --editable '.[evaluate]' --group dev
 	@touch $@
 
 demo: $(READY) ## sketch a real health survey and show the release
@@ -35,8 +38,28 @@ unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-bench: $(READY) ## throughput against the plain float32 path; results go to benchmarks/results
+bench: bench-throughput bench-tables ## every benchmark; results go to benchmarks/results and the docs
+
+bench-throughput: $(READY) ## throughput against the plain float32 path
 	$(BIN)/python benchmarks/throughput.py
 
+bench-tables: $(BENCH) $(PEERS)/.ready ## synthetic tables beside AIM, MST and the papers: a day; goes on where it was
+	$(TABLES) adult
+	$(TABLES) mixture
+	$(TABLES) marginals
+	$(TABLES) development
+	$(TABLES) papers
+	$(TABLES) render
+
+$(BENCH): $(READY)
+	$(BIN)/pip install --quiet --group bench
+	@touch $@
+
+$(PEERS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(PEERS)/bin/pip install --quiet --group peers
+	@touch $@
+
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) docs/_build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) docs/_build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -70,6 +70,7 @@ def _examples() -> dict[str, FeatureMap]:
     product_kernel = hermite_product(["age", "weight"], 3, length_scale=0.3)
     hashes = race(NUMERIC, 7, 5, width=0.2, seed=3)
     cats = onehot(_some("sex", "job", "ill"))
+    mixed = marginals(CELLS, [("age",), ("job", "ill"), ("sex", "grade", "age"), ("age", "job")])
     plain: dict[str, FeatureMap] = {
         "count": Count(),
         "onehot": onehot(CELLS),
@@ -77,6 +78,8 @@ def _examples() -> dict[str, FeatureMap]:
         "chosen pairs": pairs(CELLS, [("age", "sex"), ("job", "ill")]),
         "triples": triples(CELLS, [("age", "sex", "job"), ("grade", "ill", "sex")]),
         "marginals": marginals(CELLS, [("age",), ("job", "ill"), ("sex", "grade", "age")]),
+        "merged cells": mixed.merge({"age": (0, 0, 1, 1, 1, 2), "job": (1, 0, 0, 1)}),
+        "all cells merged": mixed.merge({"age": (0,) * 6, "job": (0,) * 4}),
         "fourier gaussian": gaussian,
         "fourier laplace": laplace,
         "fourier narrow": fourier(["height"], 2, length_scale=0.01, seed=4),

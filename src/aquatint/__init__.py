@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aquatint import features as features
     from aquatint.accounting import Budget as Budget
+    from aquatint.analyst.synthesize.front import load_model as load_model
+    from aquatint.analyst.synthesize.front import sample as sample
+    from aquatint.analyst.synthesize.front import synthesize as synthesize
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
     from aquatint.planning import Plan as Plan
     from aquatint.planning import PlannedBlock as PlannedBlock
-    from aquatint.planning import plan as plan
     from aquatint.previewing import preview as preview
+    from aquatint.recipes import dp_hp as dp_hp
+    from aquatint.recipes import dp_merf as dp_merf
     from aquatint.release import Release as Release
     from aquatint.release import load as load
     from aquatint.schema import Schema as Schema
+    from aquatint.table_plan import plan as plan
 
 _HOME = {
     "AquatintError": "errors",
@@ -31,10 +36,15 @@ _HOME = {
     "PlannedBlock": "planning",
     "Release": "release",
     "Schema": "schema",
+    "dp_hp": "recipes",
+    "dp_merf": "recipes",
     "load": "release",
-    "plan": "planning",
+    "load_model": "analyst.synthesize.front",
+    "plan": "table_plan",
     "preview": "previewing",
+    "sample": "analyst.synthesize.front",
     "sketch": "curator.sketch",
+    "synthesize": "analyst.synthesize.front",
 }
 __all__ = [*sorted(_HOME), "features"]  # noqa: PLE0604  # a list of names, built once
 

@@ -56,10 +56,10 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show blocks, noise and the error to expect, before any row is read."""
-    from aquatint.planning import plan as make
     from aquatint.previewing import preview
     from aquatint.schema import Schema
     from aquatint.show import preview_data, preview_text
+    from aquatint.table_plan import plan as make
 
     made = make(Schema.from_toml(schema), rows=rows, epsilon=epsilon)
     assumed = 10.0 ** -(len(str(rows)) + 1) if delta is None else delta
@@ -150,6 +150,91 @@ def verify(release: ReleaseFile, as_json: Json = False) -> None:
         _print_json(verified_data(opened))
     else:
         verified_text(opened)
+
+
+@app.command()
+def sample(
+    release: Annotated[Path, typer.Argument(help="a release, .aqt, or a model that --save wrote")],
+    count: Annotated[int, typer.Option("-n", min=1, help="how many rows to draw")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="a .csv or .parquet file")],
+    where: Annotated[
+        str | None, typer.Option(help="only such rows: \"sex = 'Female' and age >= 30\"")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto, mixture or network")] = "auto",
+    seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="also save the fitted model, to draw again at once")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw synthetic rows from a release, at no privacy cost."""
+    from aquatint.analyst.synthesize.front import open_model, write_table
+
+    model = open_model(release, method, seed=seed or 0, progress=not quiet)
+    if save is not None:
+        model.save(save)
+    write_table(model.sample(count, where=where, seed=seed), output)
+    if not quiet:
+        typer.echo(f"written: {output}, {count:,} synthetic rows", err=True)
+
+
+@app.command()
+def evaluate(
+    schema: SchemaFile,
+    real: Annotated[Path, typer.Option(help="the real rows that were sketched")],
+    synthetic: Annotated[Path, typer.Option(help="the synthetic rows")],
+    test: Annotated[Path | None, typer.Option(help="real rows kept apart, for classifiers")] = None,
+    target: Annotated[str | None, typer.Option(help="column to predict; default: label")] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="its positive class; default: rarest")
+    ] = None,
+    classifiers: Annotated[
+        str, typer.Option(help="papers (12), quick (3), or names with commas between")
+    ] = "papers",
+    baseline: Annotated[bool, typer.Option(help="also train on the real rows")] = False,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="also the papers' own metrics, faults and all")
+    ] = False,
+    undersampling: Annotated[
+        float, typer.Option(help="with --as-published: share of the large class kept")
+    ] = 1.0,
+    second_opinion: Annotated[
+        bool, typer.Option("--second-opinion", help="also sdmetrics' quality scores")
+    ] = False,
+    plots: Annotated[Path | None, typer.Option(help="write plots into this folder")] = None,
+    seed: Annotated[int, typer.Option(help="of the classifiers and the random triples")] = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare synthetic rows with real ones: for the curator's eyes, the scores are not private."""
+    from aquatint.evaluate import evaluate as score
+    from aquatint.evaluate import evaluation_text
+    from aquatint.schema import Schema
+
+    found = score(
+        real,
+        test,
+        synthetic,
+        Schema.from_toml(schema),
+        target=target,
+        positive=positive,
+        classifiers=classifiers if classifiers in {"papers", "quick"} else classifiers.split(","),
+        baseline=baseline,
+        as_published=as_published,
+        undersampling=undersampling,
+        second_opinion=second_opinion,
+        seed=seed,
+        progress=not quiet,
+    )
+    if plots is not None:
+        from aquatint.evaluate.plots import draw
+
+        plots.mkdir(parents=True, exist_ok=True)
+        draw(found, plots)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        evaluation_text(found)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from abc import abstractmethod
 from itertools import pairwise
+from math import ceil
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -12,6 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from aquatint.errors import SchemaError
 
 MAX_CATEGORIES = 1_000_000
+POINT = 1e-6
+"""A bin of real numbers narrower than this share of the range stands for its lower edge: schemas
+use such bins for values that pile up on a bound, like the zeros of an amount."""
 OTHER = "(other)"
 MISSING = "(missing)"
 
@@ -113,6 +117,11 @@ class _Whole(_Ranged):
         if isinstance(self.bins, int) and self.bins > self.steps:
             msg = f"bins = {self.bins} is more than the {self.steps} values within the bounds"
             raise ValueError(msg)
+        if isinstance(self.bins, list):
+            first = [ceil(edge) for edge in self.bins[:-1]]
+            if len(set(first)) < len(first):
+                msg = "each bin must hold a whole number: move the edges apart"
+                raise ValueError(msg)
         return self
 
 

@@ -18,6 +18,8 @@ from aquatint.release.histograms import histograms, on_simplex
 from aquatint.release.model import Block
 from aquatint.schema import Schema
 
+MOST_CLASSES = 16
+"""The classes of a label with at most so many stay apart: they are what is asked about most."""
 FEWEST = 4
 """However strong the noise, a column keeps about this many groups of equal weight: thousands of
 noisy tables together still tell what one of them cannot."""
@@ -40,6 +42,8 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
     known = histograms(before)
     groups = {}
     for name, cells in fine.columns:
+        if name not in fine.reads[0] or (name == schema.label and cells <= MOST_CLASSES):
+            continue
         if name not in known:
             msg = f"cells of column {name!r} cannot be merged: no earlier block has its histogram"
             raise PlanError(msg)
@@ -75,11 +79,15 @@ def _neighbours(shares: np.ndarray, wanted: float, present: int) -> np.ndarray:
 
 
 def _rare(shares: np.ndarray, wanted: float) -> np.ndarray:
-    """Keep the frequent cells, heaviest first, and put the others into one group."""
-    group = np.full(len(shares), -1, dtype=np.int64)
-    kept = [cell for cell in np.argsort(-shares, kind="stable") if shares[cell] >= wanted]
+    """Keep the frequent cells apart, heaviest first, and put the others into one group.
+
+    Where nothing is frequent, as among many equal cells, the heaviest few stay apart all the same.
+    """
+    order = np.argsort(-shares, kind="stable")
+    frequent = int((shares >= wanted).sum())
+    kept = order[: max(frequent, min(FEWEST - 1, len(shares) - 1) if not frequent else 0)]
+    group = np.full(len(shares), len(kept), dtype=np.int64)
     group[kept] = np.arange(len(kept))
-    group[group < 0] = len(kept)
     return group
 
 

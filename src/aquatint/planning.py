@@ -66,14 +66,12 @@ class PlannedBlock:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PlannedBlock:
         """Read what `to_dict` gave."""
-        merge, best = data.get("merge"), data.get("best")
-        return cls(
-            str(data["name"]),
-            from_spec(data["map"]),
-            float(data["share"]),
-            None if merge is None else float(merge),
-            None if best is None else int(best),
-        )
+        rules = data.get("merge"), data.get("best")
+        for rule, kind in zip(rules, ((int, float), (int,)), strict=True):
+            if rule is not None and (isinstance(rule, bool) or not isinstance(rule, kind)):
+                msg = "merge and best are numbers"
+                raise TypeError(msg)
+        return cls(str(data["name"]), from_spec(data["map"]), float(data["share"]), *rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,10 @@ class Plan:
             raise PlanError(msg)
         try:
             blocks = tuple(PlannedBlock.from_dict(block) for block in data["blocks"])
-            rebalance = data.get("rebalance", False) is True
+            rebalance = data.get("rebalance", False)
+            if not isinstance(rebalance, bool):
+                msg = "rebalance is neither true nor false"
+                raise TypeError(msg)
             return cls(Schema.from_dict(data["schema"]), blocks, rebalance)
         except (LookupError, TypeError, ValueError) as error:
             msg = f"the plan is malformed: {error}"

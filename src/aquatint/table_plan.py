@@ -28,6 +28,8 @@ FEW_CLASSES = 3
 MOST_CLASSES = 16
 COUNT_SHARE = 0.01
 FIRST_SHARE = 0.2
+LEAST_FIRST, MOST_FIRST = 0.15, 0.5
+"""The histograms' share before, and between which limits once the number of rows is published."""
 MERGE = 10.0
 """Cells are merged until each group holds this many standard deviations of the noise in rows."""
 
@@ -53,8 +55,8 @@ def plan(schema: Schema, *, rows: int | None = None, epsilon: float | None = Non
         )
         cells = settled.cells()
         joint = {name: count for name, count in cells.items() if count <= WIDE_COLUMN}
-        found = _joint_blocks(joint, settled.label)
-        if sum(block.map.dim for block in found) <= MOST_CELLS:
+        if _joint_cells(joint, settled.label) <= MOST_CELLS:
+            found = _joint_blocks(joint, settled.label)
             break
     else:
         found = _label_pairs(joint, settled.label)
@@ -79,6 +81,16 @@ def _bins_to_try(schema: Schema, rows: int | None, epsilon: float | None) -> lis
     return [bins for bins in (128, 64, 32, 16, 8, 4) if bins <= first]
 
 
+def _joint_cells(cells: Mapping[str, int], label: str | None) -> int:
+    """Count the cells of all pairs, times the classes of a label that goes with each of them."""
+    others = [count for name, count in cells.items() if name != label]
+    pairs = (sum(others) ** 2 - sum(count**2 for count in others)) // 2
+    classes = cells.get(label, 1) if label is not None else 1
+    if classes > MOST_CLASSES:
+        return pairs + classes * sum(others)
+    return pairs * (classes + (classes > FEW_CLASSES)) + classes * sum(others)
+
+
 def _joint_blocks(cells: Mapping[str, int], label: str | None) -> list[PlannedBlock]:
     """Choose the joint counts; shares are relative to each other."""
     pairs = list(combinations(cells, 2))
@@ -99,8 +111,12 @@ def _label_pairs(cells: Mapping[str, int], label: str | None) -> list[PlannedBlo
     """Fall back, for a table too wide for all pairs, to each column with the label."""
     if label is None or label not in cells or len(cells) < 2:
         return []
-    chosen = [(name, label) for name in cells if name != label]
-    return [PlannedBlock("pairs", marginals(cells, chosen), 1.0, MERGE)]
+    chosen, room = [], MOST_CELLS
+    for name in sorted((n for n in cells if n != label), key=lambda n: cells[n]):
+        room -= cells[name] * cells[label]
+        if room >= 0:
+            chosen.append((name, label))
+    return [PlannedBlock("pairs", marginals(cells, chosen), 1.0, MERGE)] if chosen else []
 
 
 def _table_blocks(
@@ -133,7 +149,18 @@ def rebalanced(plan: Plan, budget: Budget, rows: float) -> Plan:
         if block.merge is not None
     )
     strength = log(max(weakest, 1e-300) / max(rows, 1.0) / 0.001) / log(8)
-    first = min(max(0.15 + 0.35 * strength, 0.15), 0.5)
+    return _divided(plan, LEAST_FIRST + (MOST_FIRST - LEAST_FIRST) * strength)
+
+
+def extremes(plan: Plan) -> tuple[Plan, ...]:
+    """Give the plans between which `rebalanced` chooses, or the plan itself if it is settled."""
+    if not plan.rebalance:
+        return (plan,)
+    return _divided(plan, LEAST_FIRST), _divided(plan, MOST_FIRST)
+
+
+def _divided(plan: Plan, wanted: float) -> Plan:
+    first = min(max(wanted, LEAST_FIRST), MOST_FIRST)
     late = sum(block.share for block in plan.blocks if block.adaptive)
     early = sum(b.share for b in plan.blocks if not b.adaptive and not isinstance(b.map, Count))
     both = late + early

@@ -398,6 +398,63 @@ def test_a_plan_with_other_shares_is_refused(folder, run):
     assert_refused(run(folder.sketch(plan="plan.json")), folder, before)
 
 
+def test_a_saved_plan_carries_both_rounds_to_the_release(folder, run):
+    data = json.loads(saved_plan(folder, run).read_text())
+    assert data["rebalance"] is True
+    assert [b["name"] for b in data["blocks"]] == ["count", "columns", "pairs"]
+    assert [b.get("merge") for b in data["blocks"]] == [None, None, 10.0]
+    assert run([*folder.sketch(plan="plan.json"), "--quiet"]).code == 0
+    shown = json.loads(run(["show", "out.aqt", "--json"]).out)
+    assert [b["name"] for b in shown["blocks"]] == ["count", "columns", "pairs"]
+    assert json.loads(run(["verify", "out.aqt", "--json"]).out)["valid"] is True
+    assert folder.account.spent == pytest.approx(1.0, abs=1e-6)
+
+
+def without_histograms(data):
+    count, columns, pairs = data["blocks"]
+    data["blocks"] = [count, {**pairs, "share": 1 - count["share"]}]
+    del data["rebalance"]
+    assert columns["name"] == "columns"
+
+
+def count_last(data):
+    data["blocks"] = [*data["blocks"][1:], data["blocks"][0]]
+
+
+def nothing_merged(data):
+    del data["blocks"][2]["merge"]
+
+
+def negative(data):
+    data["blocks"][2]["merge"] = -10.0
+
+
+def merged_already(data):
+    columns = data["blocks"][2]["map"]["columns"]
+    data["blocks"][2]["map"]["groups"] = [[columns[0][0], [0] * columns[0][1]]]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (without_histograms, "put a block with its histogram"),
+        (count_last, "needs the count as its first block"),
+        (nothing_merged, "then blocks that merge cells"),
+        (negative, "positive number of standard deviations"),
+        (merged_already, "only the cells of plain counts can be merged"),
+    ],
+)
+def test_a_plan_whose_rounds_do_not_fit_is_refused(folder, run, spoil, said):
+    path = saved_plan(folder, run)
+    data = json.loads(path.read_text())
+    spoil(data)
+    path.write_text(json.dumps(data))
+    before = folder.files()
+    result = run(folder.sketch(plan="plan.json"))
+    assert_refused(result, folder, before)
+    assert said in result.err
+
+
 # --- ledgers ------------------------------------------------------------------------------------
 
 

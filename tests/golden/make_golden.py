@@ -1,8 +1,10 @@
 """Make the golden files of a format version: run once by hand, never by the tests.
 
 ``python tests/golden/make_golden.py VERSION`` writes ``release_v{VERSION}.aqt`` beside this file,
-from the synthetic rows of ``people.csv`` and the schema ``people.toml``. A file of a version that
-was once published is never made again: the noise would differ, and so would what the tests know.
+from the synthetic rows of ``people.csv`` and the schema ``people.toml``. With ``default`` after the
+version it writes ``release_v{VERSION}_default.aqt``, by the default plan, whose joint counts are
+over merged cells. A file of a version that was once published is never made again: the noise would
+differ, and so would what the tests know.
 """
 
 import csv
@@ -81,14 +83,15 @@ def blocks(schema: aq.Schema) -> tuple[aq.PlannedBlock, ...]:
     return tuple(aq.PlannedBlock(name, feature_map, share) for name, feature_map in maps.items())
 
 
-def main(version: str) -> None:
-    target = HERE / f"release_v{version}.aqt"
+def main(version: str, which: str = "") -> None:
+    target = HERE / ("_".join(filter(None, [f"release_v{version}", which])) + ".aqt")
     if target.exists():
         sys.exit(f"{target} exists, and a golden file is never made again")
     if not (HERE / "people.csv").exists():
         write_rows(HERE / "people.csv")
-    schema = aq.plan(aq.Schema.from_toml(HERE / "people.toml"), rows=ROWS, epsilon=2.0).schema
-    plan = aq.Plan(schema, blocks(schema))
+    default = aq.plan(aq.Schema.from_toml(HERE / "people.toml"), rows=ROWS, epsilon=2.0)
+    schema = default.schema
+    plan = default if which == "default" else aq.Plan(schema, blocks(schema))
     release = aq.sketch(HERE / "people.csv", schema, epsilon=2.0, delta=1e-6, plan=plan)
     release.save(target)
 

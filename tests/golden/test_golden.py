@@ -115,16 +115,70 @@ def test_sums_come_out_in_units_of_the_features(release):
     assert len(release.block("hermite").scales) == len(leaves(release.block("hermite").map)) == 2
 
 
+def unread(content):
+    """What is not for people: the card's words may change, everything else stays to the byte."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        del manifest["members"]["README.md"]
+        return manifest, archive.read("arrays.safetensors")
+
+
 def test_writing_it_again_gives_the_same_manifest_and_arrays(release):
-    """The card is for people, and its words may change; everything else stays to the byte."""
+    assert unread(to_bytes(release)) == unread(RELEASE.read_bytes())
 
-    def parts(content):
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            manifest = json.loads(archive.read("manifest.json"))
-            del manifest["members"]["README.md"]
-            return manifest, archive.read("arrays.safetensors")
 
-    assert parts(to_bytes(release)) == parts(RELEASE.read_bytes())
+# --- format version 1, by the default plan: counts over merged cells ------------------------------
+
+DEFAULT = HERE / "release_v1_default.aqt"
+
+
+@pytest.fixture(scope="module")
+def default():
+    return aq.load(DEFAULT)
+
+
+def test_the_file_of_the_default_plan_was_not_touched():
+    known = "82d0b0c0a3d5f5f58bf9c8365e3c580afe06e34c767b0921ba01ab2f2ed20dc7"
+    assert hashlib.sha256(DEFAULT.read_bytes()).hexdigest() == known
+
+
+def test_the_blocks_of_the_default_plan_are_those_that_were_released(default):
+    found = {b.name: (b.map.dim, tuple(int(i) for i in b.integers[:2])) for b in default.blocks}
+    assert found == {
+        "count": (1, (108460246,)),
+        "columns": (61, (13122138, 20043486)),
+        "pairs by label": (460, (27357503, -17688259)),
+    }
+
+
+def test_the_merged_cells_are_those_that_were_released(default):
+    joint = default.block("pairs by label").map
+    assert joint.merged == {
+        "age": (0, 0, 1, 1, 2, 2),
+        "height": (0, 0, 1, 1, 2),  # the last is missing, and stays apart
+        "born": (*[0] * 9, *[1] * 10, *[2] * 13),
+        "seen": (0, 1, 1, 1),
+    }
+    assert len(joint.sets) == 8 * 7 // 2
+    assert all(s[2] == "income" for s in joint.sets)
+    assert dict(joint.columns) == default.schema.cells()
+    assert joint.counted["work"] == default.schema.cells()["work"] == 4
+
+
+def test_the_loss_of_two_rounds_is_recomputed_to_the_same_number(default):
+    assert default.loss.rho == pytest.approx(0.10046352449461322, rel=1e-12)
+    assert default.loss.epsilon(1e-6) == pytest.approx(2.0, rel=1e-8)
+    assert default.loss.epsilon(1e-6) <= 2.0
+    assert default.count == pytest.approx(103.436, abs=0.001)
+    assert [b.scales[0] for b in default.blocks] == [
+        23392719.34402636,
+        9974689.043304332,
+        17593697.742522694,
+    ]
+
+
+def test_writing_the_default_plan_again_gives_the_same_manifest_and_arrays(default):
+    assert unread(to_bytes(default)) == unread(DEFAULT.read_bytes())
 
 
 # --- what people read ---------------------------------------------------------------------------
@@ -139,6 +193,8 @@ COMMANDS = {
     "show.json": ["show", "release_v1.aqt", "--json"],
     "registry.json": ["show", "release_v1.aqt", "--registry"],
     "verify.json": ["verify", "release_v1.aqt", "--json"],
+    "show_default.txt": ["show", "release_v1_default.aqt"],
+    "verify_default.txt": ["verify", "release_v1_default.aqt"],
 }
 
 

@@ -2,12 +2,8 @@
 
 Each of K categories has one canary row, which is in the data with probability one half. A canary
 only moves its own cells, so the K cells are K independent guesses "was it in or not", and the score
-of a guess is the log-likelihood ratio of the cells that the canary touches.
-
-A mechanism that is μ-GDP allows no test with Φ⁻¹(1 − false positives) − Φ⁻¹(false negatives) above
-μ. Clopper–Pearson limits on the two error rates, at thresholds that are fixed beforehand from the
-declared noise and never from the scores, therefore give a lower limit on μ that holds with
-probability 1 − ALPHA, and with it one on ε at the declared δ.
+of a guess is the log-likelihood ratio of the cells that the canary touches. How the guesses become
+a proven ε is in auditing.py.
 
 False alarm: the honest test fails with probability at most ALPHA = 1e-7 for its upper limit, and
 less than 1e-20 for its lower one (the bound lies near 0.86 with a standard error of 0.02). Each
@@ -19,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import beta, norm
+from auditing import DELTA, EPSILON, proven_epsilon
 
 import aquatint as aq
 from aquatint.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
@@ -28,9 +24,6 @@ from aquatint.errors import ReleaseError
 from aquatint.features import Count, by_label, onehot
 from aquatint.release import model
 
-EPSILON, DELTA = 1.0, 1e-5
-ALPHA = 1e-7
-PLACES = (-1.0, -0.5, 0.0, 0.5, 1.0)  # thresholds, in standard deviations off the middle
 pytestmark = pytest.mark.filterwarnings("ignore:delta = 1e-05 is not below one over the number")
 COUNT_SHARE = 0.001  # μ of the audited block is √0.999 of the whole: 0.05 % less
 
@@ -70,19 +63,7 @@ def lower_bound(release, inside, blocks=("cells",)):
     """Give the ε at DELTA that the attack proves, at confidence 1 − ALPHA."""
     scores = log_likelihood_ratio(release, blocks)
     spread = np.sqrt(sum(release.block(name).stderr[0] ** -2 for name in blocks))
-    present, absent = scores[inside], scores[~inside]
-    level = 1 - ALPHA / (2 * len(PLACES))  # Bonferroni over both limits at every threshold
-    best = 0.0
-    for place in PLACES:
-        false_positives = upper_limit(int((absent >= place * spread).sum()), len(absent), level)
-        false_negatives = upper_limit(int((present < place * spread).sum()), len(present), level)
-        best = max(best, norm.isf(false_positives) - norm.ppf(false_negatives))
-    return gaussian_epsilon(DELTA, best) if best > 0 else 0.0
-
-
-def upper_limit(hits, trials, level):
-    """Give the Clopper–Pearson upper limit on a rate."""
-    return float(beta.ppf(level, hits + 1, trials - hits)) if hits < trials else 1.0
+    return proven_epsilon(scores, inside, spread)
 
 
 def release_of(plan, rows):

@@ -110,7 +110,7 @@ def test_every_kind_of_column_is_read(kit, schema):
     assert set(table.codes) == set(schema.columns)
     assert set(table.values) == {"age", "height", "weight"}
     assert all(table.codes[n].max() < grid.cells[n] for n in grid.cells)
-    absent = np.isnan(table.values["age"])  # noqa: PD011  # not a frame
+    absent = np.isnan(table.values["age"])  # not a frame
     assert absent.sum() == (table.codes["age"] == 5).sum() > 0
     found = fidelity(table, table, grid)
     assert found.means == {"tv1": 0, "tv2": 0, "tv3": 0, "wasserstein": 0}
@@ -289,7 +289,7 @@ def exact_mmd(ours, theirs, scale):
     """DP-MERF eq. 2, over every pair of rows."""
 
     def rows(table):
-        size = table.values["size"]  # noqa: PD011  # not a frame
+        size = table.values["size"]  # not a frame
         absent = np.isnan(size)
         plane = np.stack([np.where(absent, 0.5, size), np.where(absent, np.sqrt(0.75), 0)], 1)
         cells = [np.eye(6)[table.codes[n]] / np.sqrt(2) for n in ("sex", "job")]

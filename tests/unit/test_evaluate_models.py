@@ -285,7 +285,7 @@ def test_scaling_and_medians_come_from_the_training_rows():
     rows = made.one_hot(train)
     assert rows[:, :2].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
     assert rows[:, :2].std(axis=0) == pytest.approx([1, 1])
-    age = train.values["age"]  # noqa: PD011  # not a frame
+    age = train.values["age"]  # not a frame
     assert made.one_hot(test)[0, 0] == pytest.approx((1 - age.mean()) / age.std(), abs=1e-4)
 
 

@@ -15,8 +15,8 @@ from aquatint.errors import DataError
 from aquatint.features import Count, by_label, fourier, hermite, leaves, marginals, race, scale
 from aquatint.features.grid import sensitivity
 from aquatint.planning import Plan, PlannedBlock
-from aquatint.planning import plan as default_plan
 from aquatint.schema import Schema
+from aquatint.table_plan import plan as default_plan
 
 COUNT = 150
 

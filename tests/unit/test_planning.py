@@ -8,72 +8,9 @@ from aquatint.accounting import Budget, gaussian_loss, laplace_loss
 from aquatint.errors import PlanError
 from aquatint.features import Count, by_label, fourier, leaves, marginals, onehot, scale
 from aquatint.features.grid import grid_of
-from aquatint.planning import Plan, PlannedBlock, noise_of, plan
+from aquatint.planning import Plan, PlannedBlock, noise_of
 from aquatint.schema import Schema
-
-
-def table(columns, protects="add or remove one row", **more):
-    return Schema.from_dict(
-        {"name": "x", "privacy": {"protects": protects}, "columns": columns, **more}
-    )
-
-
-def numbers(count, **column):
-    made = {"kind": "numeric", "bounds": [0, 1], **column}
-    return {f"c{i}": made for i in range(count)}
-
-
-def test_the_default_plan_counts_columns_and_pairs(schema):
-    made = plan(schema)
-    assert [b.name for b in made.blocks] == ["count", "columns", "label pairs", "pairs"]
-    sets = made.blocks[2].map.sets + made.blocks[3].map.sets
-    assert len(sets) == len({frozenset(s) for s in sets}) == 7 * 6 // 2
-    assert all("sex" in s for s in made.blocks[2].map.sets)
-    assert sum(b.share for b in made.blocks) == pytest.approx(1)
-    assert made.coordinates == sum(b.map.dim for b in made.blocks)
-
-
-def test_a_public_count_is_not_released_again():
-    names = [b.name for b in plan(table(numbers(3), "replace one row")).blocks]
-    assert names == ["columns", "pairs"]
-
-
-def test_a_single_column_has_no_pairs():
-    assert [b.name for b in plan(table(numbers(1))).blocks] == ["count", "columns"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "epsilon", "bins"),
-    [(None, None, 32), (10**6, 1.0, 32), (5000, 1.0, 16), (10**6, 0.002, 16), (100, 1.0, 8)],
-)
-def test_fewer_rows_or_less_budget_give_coarser_bins(rows, epsilon, bins):
-    made = plan(table(numbers(2)), rows=rows, epsilon=epsilon)
-    assert made.schema.columns["c0"].bins == bins
-
-
-def test_bins_never_outnumber_the_values_and_declared_ones_stay():
-    schema = table(
-        {"few": {"kind": "integer", "bounds": [0, 3]}, **numbers(1, bins=50)},
-    )
-    made = plan(schema)
-    assert made.schema.columns["few"].bins == 4
-    assert made.schema.columns["c0"].bins == 50
-
-
-def test_a_wide_table_gets_coarser_bins_and_then_the_label_only():
-    coarse = plan(table(numbers(200)))
-    assert coarse.schema.columns["c0"].bins < 32
-    assert coarse.coordinates < 6_000_000
-    huge = plan(table({**numbers(900), "y": {"kind": "boolean"}}, label="y"))
-    assert [b.name for b in huge.blocks] == ["count", "columns", "label pairs"]
-    assert all("y" in s for s in huge.blocks[-1].map.sets)
-
-
-def test_a_column_of_very_many_categories_is_counted_alone():
-    many = {"kind": "categorical", "categories": [f"v{i}" for i in range(3000)]}
-    made = plan(table({"many": many, **numbers(2)}))
-    assert not any("many" in s for s in made.blocks[-1].map.sets)
-    assert ("many",) in made.blocks[1].map.sets
+from aquatint.table_plan import plan
 
 
 def test_a_plan_is_saved_and_loaded(schema, tmp_path):
@@ -169,3 +106,185 @@ def test_the_leaves_of_a_block_get_noise_of_one_size(schema, kit, delta):
     _, parts = noise_of(made, Budget(1.0, delta))
     sizes = [p.scale / grid_of(m).steps for p, m in zip(parts, leaves(mixed), strict=True)]
     assert sizes[0] == pytest.approx(sizes[1], rel=1e-5)
+
+
+# --- merging and rebalancing ----------------------------------------------------------------------
+
+
+def two_rounds(cells, *, merge=5.0, first=onehot):
+    """Count, histograms, then pairs over merged cells."""
+    pairs = marginals(cells, [("age", "sex"), ("job", "grade")])
+    return (
+        PlannedBlock("count", Count(), 0.1),
+        PlannedBlock("columns", first(cells), 0.3),
+        PlannedBlock("pairs", pairs, 0.6, merge),
+    )
+
+
+@pytest.mark.parametrize(
+    ("merge", "rebalance"),
+    [(None, False), (5.0, False), (5.0, True), (0.125, True)],
+)
+def test_merging_and_rebalancing_survive_a_file(schema, kit, tmp_path, merge, rebalance):
+    made = Plan(schema, two_rounds(kit.cells, merge=merge), rebalance)
+    made.save(tmp_path / "plan.json")
+    loaded = Plan.load(tmp_path / "plan.json")
+    assert loaded == made
+    assert [b.merge for b in loaded.blocks] == [None, None, merge]
+    assert loaded.rebalance is rebalance
+    assert noise_of(loaded, Budget(1.0, 1e-6)) == noise_of(made, Budget(1.0, 1e-6))
+
+
+def test_a_plan_that_neither_merges_nor_rebalances_has_the_file_it_always_had(schema, kit):
+    data = Plan(schema, two_rounds(kit.cells, merge=None)).to_dict()
+    assert set(data) == {"format", "format_version", "schema", "blocks"}
+    assert all(set(block) == {"name", "map", "share"} for block in data["blocks"])
+
+
+def test_merging_and_rebalancing_are_named_in_the_file(schema, kit):
+    data = Plan(schema, two_rounds(kit.cells), rebalance=True).to_dict()
+    assert data["rebalance"] is True
+    assert [block.get("merge") for block in data["blocks"]] == [None, None, 5.0]
+
+
+COUNTED = PlannedBlock("count", Count(), 0.2)
+BAD_MERGES = {
+    "no histogram at all": (
+        lambda c: (COUNTED, PlannedBlock("p", marginals(c, [("age", "sex")]), 0.8, 5.0)),
+        "merges cells of column 'age': put a block with its histogram",
+    ),
+    "no histogram of one column": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("h", onehot({"age": c["age"]}), 0.4),
+            PlannedBlock("p", marginals(c, [("age", "sex")]), 0.4, 5.0),
+        ),
+        "merges cells of column 'sex'",
+    ),
+    "the histogram comes later": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("p", marginals(c, [("age", "sex")]), 0.4, 5.0),
+            PlannedBlock("h", onehot(c), 0.4),
+        ),
+        "merges cells of column 'age'",
+    ),
+    "the histogram is in the block itself": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("p", marginals(c, [("age",), ("sex",), ("age", "sex")]), 0.8, 5.0),
+        ),
+        "merges cells of column 'age'",
+    ),
+    "only a joint count comes before": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("j", marginals(c, [("age", "sex")]), 0.4),
+            PlannedBlock("p", marginals(c, [("age", "sex")]), 0.4, 5.0),
+        ),
+        "merges cells of column 'age'",
+    ),
+    "the histogram has merged cells": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("h", onehot({"sex": 3}).merge({"sex": (0, 0, 1)}), 0.4),
+            PlannedBlock("p", marginals(c, [("sex",)]), 0.4, 5.0),
+        ),
+        "merges cells of column 'sex'",
+    ),
+    "the histogram is by label": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("h", by_label(onehot({"ill": c["ill"]}), "sex", 3), 0.4),
+            PlannedBlock("p", marginals(c, [("ill",)]), 0.4, 5.0),
+        ),
+        "merges cells of column 'ill'",
+    ),
+    "cells that are merged already": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("h", onehot(c), 0.4),
+            PlannedBlock("p", onehot({"sex": 3}).merge({"sex": (0, 0, 1)}), 0.4, 5.0),
+        ),
+        "only the cells of plain counts can be merged",
+    ),
+    "a map without cells": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("h", onehot(c), 0.4),
+            PlannedBlock("p", fourier(["age"], 4), 0.4, 5.0),
+        ),
+        "only the cells of plain counts can be merged",
+    ),
+    "a weighted map": (
+        lambda c: (
+            COUNTED,
+            PlannedBlock("h", onehot(c), 0.4),
+            PlannedBlock("p", scale(onehot(c), 0.5), 0.4, 5.0),
+        ),
+        "only the cells of plain counts can be merged",
+    ),
+    "the count itself": (
+        lambda c: (PlannedBlock("h", onehot(c), 0.5), PlannedBlock("count", Count(), 0.5, 5.0)),
+        "only the cells of plain counts can be merged",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "says"), BAD_MERGES.values(), ids=BAD_MERGES.keys())
+def test_a_plan_that_cannot_merge_is_refused(schema, kit, make, says):
+    with pytest.raises(PlanError, match=says):
+        Plan(schema, make(kit.cells))
+
+
+@pytest.mark.parametrize("merge", [0.0, -5.0, float("nan"), float("inf")])
+def test_a_demand_that_makes_no_sense_is_refused(schema, kit, merge):
+    with pytest.raises(PlanError, match="positive number of standard deviations"):
+        Plan(schema, two_rounds(kit.cells, merge=merge))
+
+
+@pytest.mark.parametrize("merge", ["a lot", [5.0], {}, -1, 0, "nan"])
+def test_a_demand_that_makes_no_sense_is_refused_in_a_file(schema, kit, merge):
+    data = Plan(schema, two_rounds(kit.cells)).to_dict()
+    data["blocks"][2]["merge"] = merge
+    with pytest.raises(PlanError):
+        Plan.from_dict(data)
+
+
+def test_histograms_of_several_blocks_serve(schema, kit):
+    made = (
+        COUNTED,
+        PlannedBlock("age", onehot({"age": kit.cells["age"]}) + fourier(["age"], 4), 0.2),
+        PlannedBlock("sex", marginals(kit.cells, [("sex",), ("sex", "job")]), 0.2),
+        PlannedBlock("pairs", marginals(kit.cells, [("age", "sex")]), 0.4, 5.0),
+    )
+    assert Plan(schema, made, rebalance=True).blocks == made
+
+
+BAD_BALANCES = {
+    "nothing is merged": lambda c: two_rounds(c, merge=None),
+    "the count is not first": lambda c: two_rounds(c)[1::-1] + two_rounds(c)[2:],
+    "the count is last": lambda c: two_rounds(c)[1:] + two_rounds(c)[:1],
+    "there is only the count": lambda _: (PlannedBlock("count", Count(), 1.0),),
+}
+
+
+@pytest.mark.parametrize("make", BAD_BALANCES.values(), ids=BAD_BALANCES.keys())
+def test_a_plan_that_cannot_be_rebalanced_is_refused(schema, kit, make):
+    Plan(schema, make(kit.cells))
+    with pytest.raises(PlanError, match="a plan with rebalance needs the count as its first"):
+        Plan(schema, make(kit.cells), rebalance=True)
+
+
+def test_where_the_number_of_rows_is_public_no_count_is_needed_to_rebalance(schema_dict, kit):
+    swap = Schema.from_dict({**schema_dict, "privacy": {"protects": "replace one row"}})
+    _, columns, pairs = two_rounds(kit.cells)
+    blocks = (PlannedBlock("columns", columns.map, 0.4), pairs)
+    assert Plan(swap, blocks, rebalance=True).rebalance
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_merging_does_not_change_the_planned_noise(schema, kit, delta):
+    """The noise is calibrated for the fine cells: which are merged is not known beforehand."""
+    plain, merging = (Plan(schema, two_rounds(kit.cells, merge=m)) for m in (None, 5.0))
+    assert noise_of(plain, Budget(1.0, delta)) == noise_of(merging, Budget(1.0, delta))

@@ -31,8 +31,9 @@ from aquatint.features.algebra import Scaled
 from aquatint.features.base import Columns
 from aquatint.features.fourier import cos_sin
 from aquatint.features.grid import Grid, grid_of
-from aquatint.planning import Plan, PlannedBlock, plan
+from aquatint.planning import Plan, PlannedBlock
 from aquatint.schema import Schema
+from aquatint.table_plan import plan
 
 ROW = {"protects": "add or remove one row"}
 

@@ -246,6 +246,37 @@ def test_the_preview_foretells_the_noise_of_the_release(plain):
     assert foretold == {b.name: pytest.approx(b.stderr[0]) for b in plain.blocks}
 
 
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("rows", [30, 400, 20_000])
+def test_the_preview_foretells_the_noise_of_both_rounds(rows, delta):
+    """With a public number of rows to the digit, since the shares are settled by it."""
+    columns = {f"c{i}": {"kind": "boolean"} for i in range(4)}
+    schema = aq.Schema.from_dict(
+        {"name": "x", "privacy": {"protects": SWAP}, "columns": columns, "label": "c0"}
+    )
+    table = pa.table({name: np.arange(rows) % 3 == 0 for name in columns})
+    release = aq.sketch(table, schema, epsilon=1.0, delta=delta, progress=False)
+    seen = aq.preview(aq.plan(schema), rows=rows, epsilon=1.0, delta=delta)
+    assert [b.name for b in seen.blocks] == ["columns", "pairs by label"]
+    for foretold, block in zip(seen.blocks, release.blocks, strict=True):
+        assert foretold.noise == pytest.approx(block.stderr[0], rel=1e-9)
+        assert foretold.numbers >= block.map.dim  # before cells are merged
+
+
+def test_a_merged_block_is_shown_with_the_numbers_it_holds(capsys):
+    columns = {f"c{i}": {"kind": "numeric", "bounds": [0, 1]} for i in range(3)}
+    schema = aq.Schema.from_dict({"name": "x", "privacy": {"protects": ROW}, "columns": columns})
+    table = pa.table({name: np.linspace(0, 1, 200) for name in columns})
+    release = aq.sketch(table, schema, epsilon=1.0, delta=1e-6, progress=False)
+    joint = release.block("pairs")
+    assert joint.map.groups
+    assert release_data(release)["blocks"][2]["numbers"] == len(joint.integers)
+    assert verified_data(release)["numbers"] == sum(len(b.integers) for b in release.blocks)
+    assert f"- pairs: marginals, {len(joint.integers):,} numbers" in card(release)
+    release_text(release)
+    assert f"{joint.map.dim:,}" in capsys.readouterr().out
+
+
 # --- the card -----------------------------------------------------------------------------------
 
 

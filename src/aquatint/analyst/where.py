@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import inf, isnan
 from typing import Any
 
 import numpy as np
 import sqlglot
 from sqlglot import expressions as sql
 
-from aquatint.columns import RANGED, Boolean, Date, Datetime, Integer, bin_edges
+from aquatint.columns import POINT, RANGED, Boolean, Date, Datetime, Integer, bin_edges
 from aquatint.errors import DataError
 from aquatint.schema import Schema
 
 Where = Mapping[str, Any] | str
 MAX_TEXT = 10_000
+MAX_DEPTH = 100
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,20 @@ class Condition:
         For every cell of the column, the share of it that satisfies the condition.
     low, high
         For a ranged column, the numbers between which its values lie, both included.
+    open_low
+        Whether the lower end itself is excluded.
     """
 
     weights: np.ndarray
     low: float = -inf
     high: float = inf
+    open_low: bool = False
 
     def __and__(self, other: Condition) -> Condition:
-        return Condition(
-            np.minimum(self.weights, other.weights),
-            max(self.low, other.low),
-            min(self.high, other.high),
-        )
+        lowest = max(self.low, other.low)
+        opened = any(c.open_low and c.low == lowest for c in (self, other))
+        high = min(self.high, other.high)
+        return Condition(np.minimum(self.weights, other.weights), lowest, high, opened)
 
 
 def conditions(schema: Schema, where: Where | None) -> dict[str, Condition]:
@@ -54,18 +57,27 @@ def conditions(schema: Schema, where: Where | None) -> dict[str, Condition]:
         return {}
     if isinstance(where, str):
         found = _from_sql(schema, where)
+    elif not _is_mapping(where):
+        msg = "give conditions as text, or as a mapping from columns to values"
+        raise DataError(msg)
     else:
         found = {name: _from_value(schema, name, value) for name, value in where.items()}
     for name, condition in found.items():
         spec = schema.columns[name]
         if isinstance(spec, RANGED) and condition.low > -inf:
-            found[name] = _between(schema, name, condition.low, condition.high)
+            again = _between(schema, name, condition.low, condition.high, condition.open_low)
+            kept = np.where(condition.weights > 0, again.weights, 0.0)
+            found[name] = replace(again, weights=kept)
         if not found[name].weights.any():
             msg = (
                 f"no value of column {name!r} satisfies the condition: check it against the schema"
             )
             raise DataError(msg)
     return found
+
+
+def _is_mapping(where: Any) -> bool:
+    return isinstance(where, Mapping) and all(isinstance(name, str) for name in where)
 
 
 def _column(schema: Schema, name: str) -> Any:
@@ -130,26 +142,38 @@ def _number(name: str, column: Any, value: Any) -> float:
                 value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
             )
             return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(value)
+        if isnan(number) or isinstance(value, bool):
+            raise ValueError
+        return number
+    except (TypeError, ValueError, OverflowError):
         msg = f"column {name!r} cannot be compared with {value!r}: give a value of its own kind"
         raise DataError(msg) from None
 
 
-def _between(schema: Schema, name: str, low: float, high: float) -> Condition:
+def _between(
+    schema: Schema, name: str, low: float, high: float, open_low: bool = False
+) -> Condition:
     column = _column(schema, name)
     edges = np.array(bin_edges(column))
-    whole = isinstance(column, (Integer, Date))
     left, right = edges[:-1].copy(), edges[1:].copy()
-    if whole:
+    bottom, top = column.limits
+    if isinstance(column, (Integer, Date)):
         left, right = np.ceil(left), np.ceil(right)
-        right[-1] = column.limits[1] + 1
-    inside = np.minimum(right, np.floor(high) + 1 if whole else high) - np.maximum(
-        left, np.ceil(low) if whole else low
-    )
+        right[-1] = top + 1
+        low, high = max(np.ceil(low), bottom), min(np.floor(high), top)
+        share = (np.minimum(right, high + 1) - np.maximum(left, low)) / (right - left)
+    else:
+        low, high = max(low, bottom), min(high, top)
+        share = (np.minimum(right, high) - np.maximum(left, low)) / (right - left)
+        point = right - left <= POINT * (top - bottom) * 1.001
+        within = (left <= high) & ((left > low) if open_low else (left >= low))
+        share = np.where(point, within, share)
     weights = np.zeros(column.cells)
-    weights[: column.present_cells] = np.clip(inside / (right - left), 0, 1)
-    return Condition(weights, max(low, column.limits[0]), min(high, column.limits[1]))
+    weights[: column.present_cells] = np.clip(share, 0, 1)
+    if low > high:
+        weights[:] = 0.0
+    return Condition(weights, float(low), float(high), open_low)
 
 
 def _from_sql(schema: Schema, text: str) -> dict[str, Condition]:
@@ -157,11 +181,16 @@ def _from_sql(schema: Schema, text: str) -> dict[str, Condition]:
         msg = f"the condition is longer than {MAX_TEXT:,} characters: shorten it"
         raise DataError(msg)
     try:
-        tree = sqlglot.parse_one(text, into=sql.Condition)
+        if (
+            text.count("(") > MAX_DEPTH
+            or text.count("-") > 10 * MAX_DEPTH
+            or text.count(".") > 1000
+        ):
+            raise RecursionError
+        return _walk(schema, sqlglot.parse_one(text, into=sql.Condition))
     except (sqlglot.errors.SqlglotError, RecursionError):
         msg = f"cannot read the condition {text!r}: write it like sex = 'Female' and age >= 30"
         raise DataError(msg) from None
-    return _walk(schema, tree)
 
 
 def _walk(schema: Schema, tree: Any) -> dict[str, Condition]:
@@ -194,8 +223,16 @@ def _one_column(schema: Schema, tree: Any) -> dict[str, Condition]:
         raise DataError(msg)
     name = names.pop()
     cells = [side[name].weights for side in found]
-    weights = 1 - cells[0] if isinstance(tree, sql.Not) else np.maximum(*cells)
-    return {name: Condition(weights)}
+    if isinstance(tree, sql.Not):
+        return {name: _but(schema, name, cells[0])}
+    return {name: Condition(np.maximum(*cells))}
+
+
+def _but(schema: Schema, name: str, weights: np.ndarray) -> Condition:
+    """Give all other cells; as in SQL, a missing value is not different from anything."""
+    others = 1 - weights
+    others[_column(schema, name).present_cells :] = 0.0
+    return Condition(others)
 
 
 def _leaf(schema: Schema, tree: Any) -> tuple[str, Condition]:
@@ -213,35 +250,38 @@ def _leaf(schema: Schema, tree: Any) -> tuple[str, Condition]:
         return name, _any_of(schema, name, [_literal(tree.expression)])
     if isinstance(tree, sql.NEQ) and not isinstance(spec, RANGED):
         equal = _any_of(schema, name, [_literal(tree.expression)])
-        return name, Condition(1 - equal.weights)
+        return name, _but(schema, name, equal.weights)
     if not isinstance(spec, RANGED):
         msg = f"column {name!r} has no numbers to compare with: use = or in"
         raise DataError(msg)
-    return name, _between(schema, name, *_interval(name, spec, tree))
+    low, high = _interval(name, spec, tree)
+    return name, _between(schema, name, low, high, isinstance(tree, sql.GT))
 
 
 def _interval(name: str, column: Any, tree: Any) -> tuple[float, float]:
     def bound(part: Any) -> float:
         return _number(name, column, _literal(part))
 
-    step = 1.0 if isinstance(column, (Integer, Date)) else 0.0
+    whole = isinstance(column, (Integer, Date))
     if isinstance(tree, sql.Between):
         return bound(tree.args["low"]), bound(tree.args["high"])
     if isinstance(tree, sql.GTE):
         return bound(tree.expression), inf
     if isinstance(tree, sql.GT):
-        return bound(tree.expression) + step, inf
+        low = bound(tree.expression)
+        return (float(np.floor(low)) + 1 if whole else low), inf
     if isinstance(tree, sql.LTE):
         return -inf, bound(tree.expression)
     if isinstance(tree, sql.LT):
-        return -inf, bound(tree.expression) - step
+        high = bound(tree.expression)
+        return -inf, (float(np.ceil(high)) - 1 if whole else high)
     msg = f"cannot use {tree.sql()!r} as a condition: use =, <, <=, >, >=, between or in"
     raise DataError(msg)
 
 
 def _literal(part: Any) -> Any:
-    if isinstance(part, sql.Neg):
-        return -float(_literal(part.this))
+    if isinstance(part, sql.Neg) and isinstance(part.this, sql.Literal) and part.this.is_number:
+        return f"-{part.this.this}"
     if isinstance(part, sql.Boolean):
         return part.this
     if isinstance(part, sql.Literal):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ from aquatint.progress import track
 from aquatint.release.archive import reserved, to_bytes
 from aquatint.release.model import Block, Release, Statement
 from aquatint.schema import Schema
+from aquatint.table_plan import extremes, rebalanced
 from aquatint.table_plan import plan as default_plan
-from aquatint.table_plan import rebalanced
 
 
 class PrivacyWarning(UserWarning):
@@ -104,10 +105,11 @@ def sketch(
         msg = "the plan was made for another schema: plan again with this one"
         raise PlanError(msg)
     noise = noise_of(chosen, budget)
+    possible = [noise, *(noise_of(each, budget) for each in extremes(chosen))]
     if simulate is not None and ledger is not None:
         msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
         raise BudgetError(msg)
-    with _reservation(ledger, dataset, chosen, budget, noise) as hold:
+    with _reservation(ledger, dataset, chosen, budget, possible) as hold:
         private = accumulate(data, chosen, progress=progress)
         if notes is not None:
             notes(private.notes)
@@ -174,9 +176,11 @@ def finish(
         for place, total in enumerate(private.totals):
             if plan.rebalance and (count := _published_rows(private, blocks)) is not None:
                 plan = rebalanced(plan, budget, count)
-                settled = noise_of(plan, budget)
+                settled = settled[:place] + _a_hair_wider(noise_of(plan, budget)[place:])
             block, planned = plan.blocks[place], settled[place]
-            released, sums, parts = _settle(block, total.numpy(), planned, blocks, plan.schema)
+            released, sums, parts = _settle(
+                block, total.numpy(), planned, blocks, plan.schema, pure=budget.pure
+            )
             start, noisy = 0, []
             for part in parts:
                 exact = sums[start : start + part.coordinates]
@@ -199,6 +203,13 @@ def finish(
     )
 
 
+def _a_hair_wider(noise: tuple[tuple[Noised, ...], ...]) -> tuple[tuple[Noised, ...], ...]:
+    """Make up for rounding between the calibration before and after the shares were settled."""
+    return tuple(
+        tuple(replace(part, scale=part.scale * (1 + 1e-12)) for part in parts) for parts in noise
+    )
+
+
 def _published_rows(private: PrivateSum, before: list[Block]) -> float | None:
     """Give the number of rows as far as it is public: exactly, with noise, or not yet."""
     if private.plan.schema.privacy.replaces:
@@ -212,6 +223,8 @@ def _settle(
     parts: tuple[Noised, ...],
     before: list[Block],
     schema: Schema,
+    *,
+    pure: bool,
 ) -> tuple[FeatureMap, np.ndarray, tuple[Noised, ...]]:
     """Merge the cells of a block that asks for it, by the noisy blocks before it.
 
@@ -227,7 +240,8 @@ def _settle(
         return chosen, fine.add_up(kept, chosen), (replace(parts[0], coordinates=chosen.dim),)
     if block.merge is None:
         return block.map, sums, parts
-    least = block.merge * parts[0].scale / grid_of(block.map).steps
+    spread = sqrt(2.0) if pure else 1.0
+    least = block.merge * spread * parts[0].scale / grid_of(block.map).steps
     coarse = merged(block.map, before, schema, least)
     return coarse, block.map.add_up(sums, coarse), (replace(parts[0], coordinates=coarse.dim),)
 
@@ -238,7 +252,7 @@ def _reservation(
     dataset: str | None,
     plan: Plan,
     budget: Budget,
-    noise: tuple[tuple[Noised, ...], ...],
+    possible: list[tuple[tuple[Noised, ...], ...]],
 ) -> Iterator[Any]:
     if (ledger is None) is not (dataset is None):
         msg = "a ledger needs the name of the dataset, and the name needs a ledger: give both"
@@ -246,8 +260,9 @@ def _reservation(
     if ledger is None or dataset is None:
         yield None
         return
-    flat = [part for parts in noise for part in parts]
-    loss: Loss = laplace_loss(flat) if budget.pure else gaussian_loss(flat)
+    measure = laplace_loss if budget.pure else gaussian_loss
+    losses = [measure([part for parts in noise for part in parts]) for noise in possible]
+    loss = Loss(*(max(values) for values in zip(*map(astuple, losses), strict=True)))
     protects = plan.schema.privacy.protects
     with Ledger(ledger).reserve(dataset, loss, budget, protects) as hold:
         yield hold
@@ -274,7 +289,8 @@ def _size(plan: Plan) -> int:
     """Bound the size of the release file from above, before it is made."""
     specs = len(str(plan.to_dict()).encode())
     parts = sum(len(leaves(block.map)) for block in plan.blocks)
-    return 8 * plan.coordinates + 2 * specs + 1000 * parts + (1 << 16)
+    groups = sum(plan.schema.cells().values()) * sum(block.adaptive for block in plan.blocks)
+    return 8 * plan.coordinates + 2 * specs + 1000 * parts + 16 * groups + (1 << 16)
 
 
 def _bins(schema: Schema) -> dict[str, Any]:

@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aquatint.columns import OTHER, RANGED, Boolean, Date, Datetime, Integer, Numeric, bin_edges
+from aquatint.columns import (
+    OTHER,
+    POINT,
+    RANGED,
+    Boolean,
+    Date,
+    Datetime,
+    Integer,
+    Numeric,
+    bin_edges,
+)
 from aquatint.schema import Schema
-
-POINT = 1e-6
-"""A bin of real numbers narrower than this share of the range stands for its lower edge: plans use
-such bins for values that pile up on a bound, like the zeros of an amount."""
 
 Limits = tuple[float, float]
 
@@ -80,8 +86,9 @@ def _draw(
         right[-1] = column.limits[1] + 1
     start, end = _slopes(left, right, mass)
     if limits is not None:
-        cut_left = np.clip(limits[0], left, right)
-        cut_right = np.clip(limits[1] + whole, cut_left, right)
+        low, high = (np.ceil(limits[0]), np.floor(limits[1]) + 1) if whole else limits
+        cut_left = np.clip(low, left, right)
+        cut_right = np.clip(high, cut_left, right)
         start, end = _cut(start, end, left, right, cut_left, cut_right)
         left, right = cut_left, cut_right
     a, b = start[code], end[code]
@@ -95,9 +102,10 @@ def _draw(
             left[code] + np.minimum(np.floor(share * width), np.maximum(width, 1) - 1)
         )
     low, high = column.limits
-    return np.asarray(
-        left[code] + np.where(width <= POINT * (high - low) * 1.001, 0.0, share * width)
-    )
+    inside = np.where(width <= POINT * (high - low) * 1.001, 0.0, share * width)
+    below = np.nextafter(right, left)  # rounding must not carry a value into the next bin
+    below[-1] = right[-1]
+    return np.asarray(np.minimum(left[code] + inside, np.maximum(below, left)[code]))
 
 
 def _slopes(

@@ -20,8 +20,8 @@ from aquatint.analyst.synthesize.fit import Effort, fit
 from aquatint.analyst.synthesize.terms import Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions
 from aquatint.columns import RANGED
-from aquatint.errors import ReleaseError
-from aquatint.features import leaves
+from aquatint.errors import DataError, ReleaseError
+from aquatint.features import FeatureMap, leaves
 from aquatint.features.marginals import Count, Marginals
 from aquatint.progress import track
 from aquatint.release.histograms import counting_parts, unscaled
@@ -75,6 +75,9 @@ class Mixture:
         seed
             The same seed gives the same rows; by default they differ each time.
         """
+        if count < 0:
+            msg = f"cannot draw {count} rows: give a number from 0 on"
+            raise DataError(msg)
         rng = np.random.default_rng(seed)
         given = conditions(self.schema, where)
         weights, inside = self._condition(given)
@@ -194,8 +197,18 @@ def _effort(atoms: Atoms) -> Effort:
 
 def can_mix(release: Release) -> bool:
     """Whether some block of the release has a closed form for a mixture."""
-    parts = [leaf for block in release.blocks for leaf in leaves(block.map)]
-    return any(has_closed_form(leaf) for leaf in parts if not isinstance(leaf, Count))
+    return any(
+        has_closed_form(leaf) and _tells(unscaled(leaf)[0])
+        for block in release.blocks
+        for leaf in leaves(block.map)
+    )
+
+
+def _tells(leaf: FeatureMap) -> bool:
+    """Whether a leaf says more than the number of rows, or the histogram of merged cells alone."""
+    if isinstance(leaf, Marginals):
+        return any(len(s) > 1 or s[0] not in leaf.merged for s in leaf.sets)
+    return not isinstance(leaf, Count)
 
 
 def _terms(release: Release, atoms: Atoms) -> list[Term]:

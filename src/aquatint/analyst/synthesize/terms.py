@@ -159,12 +159,13 @@ class Pairs(Term):
         if seen.shape[1] <= WIDEST:
             return self._excess(seen, mixed, self.target, self.precision, self.view.of_column)
         columns = torch.randperm(len(self.view.names), generator=generator)
-        columns = columns[: len(columns) * WIDEST // seen.shape[1]].sort().values
+        columns = columns[: max(2, len(columns) * WIDEST // seen.shape[1])].sort().values
         some = torch.nonzero(torch.isin(self.view.column, columns)).flatten()
         target, precision = self.target[:, some][:, :, some], self.precision[some][:, some]
         of_column = self.view.of_column[some][:, columns]
         part = self._excess(seen[:, some], mixed, target, precision, of_column)
-        return part * (len(self.view.names) / len(columns)) ** 2
+        all_of_them, chosen = len(self.view.names), len(columns)
+        return part * (all_of_them * (all_of_them - 1) / (chosen * (chosen - 1)))
 
     def _excess(
         self, seen: Tensor, mixed: Tensor, target: Tensor, precision: Tensor, of_column: Tensor
