@@ -1,7 +1,7 @@
 """The experiments of DP-MERF and DP-HP: eight tables, a mixture of Gaussians, α-way marginals.
 
-`auto`, `dp_merf` and `dp_hp` run at the papers' ε and δ with one setting for all tables. Every
-table is given a public guess of its number of rows, to one significant figure.
+`auto`, `dp_merf` and `dp_hp` run at the papers' ε and δ with one setting for all tables. Every plan
+is given a public guess of the number of rows, to one significant figure, unless `--no-guess`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Files:
     train: pd.DataFrame
     test: pd.DataFrame
     folder: Path
+    guess: int | None
 
     def synthesize(self, settings: Settings, *words: Any) -> tuple[Path, Found]:
         """Run one of our methods in a process of its own; give its rows and what it took."""
@@ -54,7 +55,7 @@ class Files:
         out = self.folder / f"{settings['method']}_{epsilon:g}_{seed}.csv"
         given = {"train": self.folder / "train.csv", "schema": self.folder / "schema.toml"}
         given |= {name: settings[name] for name in ("method", "epsilon", "delta", "seed")}
-        given |= {"guess": round_number(len(self.train)), "out": out}
+        given |= {"out": out} | ({"guess": settings["guess"]} if settings["guess"] else {})
         flat = [word for name, value in given.items() for word in (f"--{name}", value)]
         stats = call("ours.py", *flat, *words, stats=out.with_suffix(".json"))
         parts = ("cpu_sketch_s", "cpu_fit_s", "cpu_sample_s")
@@ -79,7 +80,8 @@ def prepare(asked: argparse.Namespace, table: Dataset) -> Files:
     folder.mkdir(parents=True, exist_ok=True)
     train.to_csv(folder / "train.csv", index=False)
     (folder / "schema.toml").write_text(schema_toml(table.schema), encoding="utf-8")
-    return Files(table, train, test, folder)
+    guess = None if asked.no_guess else round_number(len(train))
+    return Files(table, train, test, folder, guess)
 
 
 def cut(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
@@ -87,6 +89,20 @@ def cut(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
     if most is None or len(frame) <= most:
         return frame
     return frame.sample(most, random_state=0).reset_index(drop=True)
+
+
+def common(asked: argparse.Namespace, files: Files, method: str) -> Settings:
+    """Give the settings that all experiments have."""
+    real = method == "real"
+    return {
+        "part": asked.part,
+        "table": files.table.name,
+        "method": method,
+        "epsilon": None if real else 1.0,
+        "delta": DELTA,
+        "guess": None if real else files.guess,
+        **({"rows": asked.rows} if asked.rows else {}),
+    }
 
 
 def papers(asked: argparse.Namespace, log: Log) -> int:
@@ -101,10 +117,8 @@ def papers(asked: argparse.Namespace, log: Log) -> int:
         jobs = []
         for method in asked.methods:
             for seed in range(1 if method == "real" else asked.runs):
-                settings = {"part": "papers", "table": name, "method": method, "seed": seed}
-                settings |= {"epsilon": None if method == "real" else 1.0, "delta": DELTA}
+                settings = {**common(asked, files, method), "seed": seed}
                 settings |= {"most": asked.train_rows, "classifiers": asked.classifiers}
-                settings |= {"rows": asked.rows} if asked.rows else {}
                 jobs.append(Job(settings, partial(classify, files, settings)))
         print(f"{name}: {len(files.train):,} + {len(files.test):,} rows", flush=True)
         failed += run_all(log, jobs, ("roc", "prc", "f1", "tv2", "cpu_s"), again=asked.again)
@@ -148,9 +162,7 @@ def mixture(asked: argparse.Namespace, log: Log) -> int:
     jobs = []
     for method in asked.methods:
         for seed in range(1 if method == "real" else asked.runs):
-            settings = {"part": "mixture", "method": method, "seed": seed}
-            settings |= {"epsilon": None if method == "real" else 1.0, "delta": DELTA}
-            settings |= {"rows": asked.rows} if asked.rows else {}
+            settings = {**common(asked, files, method), "seed": seed}
             jobs.append(Job(settings, partial(likelihood, files, settings)))
     failed = run_all(log, jobs, ("nll_published", "nll", "modes", "cpu_s"), again=asked.again)
     from results_plots import mixture_plot
@@ -185,9 +197,8 @@ def marginals(asked: argparse.Namespace, log: Log) -> int:
         jobs = []
         methods = [m for m in asked.methods if m != "real"]
         for method, epsilon, seed in product(methods, asked.epsilon, range(asked.runs)):
-            settings = {"part": "marginals", "table": name, "method": method}
-            settings |= {"epsilon": epsilon, "delta": DELTA, "seed": seed}
-            settings |= {"subsets": asked.subsets} | ({"rows": asked.rows} if asked.rows else {})
+            settings = {**common(asked, files, method), "epsilon": epsilon, "seed": seed}
+            settings |= {"subsets": asked.subsets, "table": name}
             jobs.append(Job(settings, partial(compare, files, settings)))
         print(f"{name}, discretised: {len(files.train):,} rows", flush=True)
         failed += run_all(log, jobs, ("brief", "cpu_s"), again=asked.again)

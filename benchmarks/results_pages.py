@@ -29,7 +29,7 @@ Everywhere δ = 10⁻⁵ and neighbouring tables differ by one row more or less.
 runs. For Aquatint the noise of run 1, 2, 3 is simulated with seed 0, 1, 2 (`simulate=`), so that
 a run can be repeated exactly; the model and the rows that are drawn have the same seed. A scored
 table has as many rows as the noisy count says, unless it is said otherwise. Time is CPU time of
-one process with one thread.
+one process with one thread.{guess}
 """
 
 DEFAULTS = """\
@@ -129,7 +129,7 @@ they prove nothing. AIM stands where it was run.
 def render() -> None:
     """Write the page, with what results there are."""
     parts = [
-        HEAD,
+        HEAD.format(guess=_guess()),
         DEFAULTS.format(count=len(TABLES), names=", ".join(TABLES)),
         *(section() for section in (_adult, _papers, _mixture, _marginals, _development)),
         _differences(),
@@ -139,6 +139,17 @@ def render() -> None:
     text = "\n".join(part for part in parts if part)
     (FOLDER / "tables.md").write_text(text.rstrip() + "\n", encoding="utf-8")
     print("written: docs/results/tables.md")
+
+
+def _guess() -> str:
+    """Say whether the plans of the papers' parts were given a guess of the number of rows."""
+    logs = [results_tables.log_of(part) for part in ("papers", "mixture", "marginals")]
+    if any(line["settings"].get("guess") for log in logs for line in log.lines().values()):
+        return (
+            " In the parts from the papers, plans are given a public guess of the number of rows, "
+            "to one significant figure; in the others, none."
+        )
+    return " Plans are given no guess of the number of rows."
 
 
 def _block(command: str) -> str:

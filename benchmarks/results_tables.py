@@ -24,6 +24,8 @@ BARS: dict[float, dict[str, float]] = {
     0.3: {"tv2": 0.040, "tv3": 0.086, "auc": 0.880, "ap": 0.717},
 }
 MOST_CPU_S, MOST_MB = 10.0, 1000.0
+ENOUGH = 3
+"""Runs that a mean is taken over at least."""
 PUBLISHED_NLL = {"real": 3.1e5, "dp_merf": 4.1e5, "dp_hp": 3.7e5}
 
 Pick = Callable[[dict[str, Any]], float | None]
@@ -32,7 +34,7 @@ Pick = Callable[[dict[str, Any]], float | None]
 def log_of(part: str) -> Log:
     """Give the results of a part, once it is clear that they can be averaged."""
     log = Log(RESULTS / f"tables-{part}.jsonl")
-    log.check_alike("scorer", "rounds", "most", "classifiers", "subsets")
+    log.check_alike("scorer", "rounds", "most", "classifiers", "subsets", "guess")
     return log
 
 
@@ -70,12 +72,14 @@ def adult() -> list[str]:
     log = log_of("adult")
     header = ["ε", "method", "runs", "1-way", "2-way", "3-way", "mean ROC-AUC", "mean AP"]
     rows = [_scores("–", "real", list(log.where(method="real")))]
-    for epsilon in sorted({line["settings"]["epsilon"] or 0 for line in log.lines().values()}):
+    found = {line["settings"]["epsilon"] for line in log.lines().values()} - {None}
+    for epsilon in sorted(found):
         ran = {m: list(log.where(method=m, epsilon=epsilon)) for m in ("auto", "aim", "mst")}
         ran = {method: lines for method, lines in ran.items() if lines}
         rows += [_scores(f"{epsilon:g}", method, lines) for method, lines in ran.items()]
         if "auto" in ran:
             rows.append(_bars(epsilon, {method: means(lines) for method, lines in ran.items()}))
+            rows[-1][2] = "" if min(map(len, ran.values())) >= ENOUGH else "too few"
     kept = [row for row in rows if row]
     return table([*header, "CPU s", "peak MB"], kept) if kept else []
 

@@ -70,6 +70,7 @@ def read_words() -> argparse.Namespace:
     add("--again", action="store_true", help="make runs anew that are there already")
     add("--train-rows", type=int, default=50_000, help="papers: most rows to train on")
     add("--classifiers", default="papers", help="papers: the twelve, or quick for three")
+    add("--no-guess", action="store_true", help="give the papers' plans no guess of the rows")
     add("--subsets", type=int, default=1000, help="marginals: most sets of columns to compare")
     add("--scorer", type=Path, help="the comparisons' script; default: next to the data")
     add("--import-peers", type=Path, help="score peers' files in this folder; run none")

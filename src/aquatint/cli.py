@@ -168,9 +168,10 @@ def sample(
     quiet: Quiet = False,
 ) -> None:
     """Draw synthetic rows from a release, at no privacy cost."""
-    from aquatint.analyst.synthesize.front import open_model, write_table
+    from aquatint.analyst.synthesize.front import check_table_path, open_model, write_table
 
-    model = open_model(release, method, seed=seed or 0, progress=not quiet)
+    check_table_path(output)
+    model = open_model(release, method, where=where, seed=seed or 0, progress=not quiet)
     if save is not None:
         model.save(save)
     write_table(model.sample(count, where=where, seed=seed), output)

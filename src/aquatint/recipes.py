@@ -91,15 +91,11 @@ def dp_merf(
         rule = feature_count(settled.privacy, rows=rows, epsilon=epsilon, classes=classes)
         scale = length_scale or usual_length_scale(len(numbers), kernel)
         numeric = fourier(numbers, features or rule, length_scale=scale, kernel=kernel, seed=seed)
-    return _plan(settled, label, {"embedding": (_beside(numeric, others), 1.0)})
+    return _plan(settled, label, {"embedding": (_beside(settled, numeric, numbers, others), 1.0)})
 
 
 def feature_count(
-    privacy: Privacy,
-    *,
-    rows: int | None = None,
-    epsilon: float | None = None,
-    classes: int = 1,
+    privacy: Privacy, *, rows: int | None = None, epsilon: float | None = None, classes: int = 1
 ) -> int:
     """Choose the number of random features D by the error bound of DP-MERF's Prop. 3.1.
 
@@ -116,9 +112,8 @@ def feature_count(
     >>> feature_count(Privacy(protects="replace one row"), rows=1_000, epsilon=0.5)
     316
     """
-    sigma = 1 / _signal(epsilon)
     moved = 2.0 if privacy.replaces else float(privacy.rows_per_unit)
-    noise = moved * sigma * sqrt(classes) / (rows or USUAL_ROWS)
+    noise = moved / _signal(epsilon) * sqrt(classes) / (rows or USUAL_ROWS)
 
     def slope(root: float) -> float:
         return noise**2 * root**3 + 2 * noise * root**2 - 4 * sqrt(2 * pi)
@@ -135,9 +130,6 @@ def usual_length_scale(columns: int, kernel: Literal["gaussian", "laplace"]) -> 
     The kernel should tell typical rows apart and still see that they are related. Over d columns
     squared differences add up to something like d, and absolute differences likewise: so the
     Gaussian kernel's scale grows with √d and the Laplace kernel's with d.
-
-    >>> usual_length_scale(4, "gaussian"), usual_length_scale(4, "laplace")
-    (0.2, 0.4)
     """
     return 0.1 * (sqrt(columns) if kernel == "gaussian" else columns)
 
@@ -164,10 +156,10 @@ def dp_hp(
     random, E of them: the paper draws one per epoch, here all are released together. With a label
     there is one embedding per class (eq. 13–15).
 
-    γ weighs the product kernels against the sum kernel (eq. 16). A plan does that by the budget:
-    the products get γ times the share of the sum kernel. Noise that is weighed by its known size
-    then enters the loss exactly as in eq. 16, with γ/E for each of the products. Another γ for
-    the loss alone, whatever the budget was, is an argument of the fit.
+    γ weighs the product kernels against the sum kernel (eq. 16). A plan does that by the budget: it
+    is divided as for one embedding with γ/E as the weight of each product kernel and the same noise
+    everywhere. A loss that weighs residuals by their known noise is then exactly eq. 16. Another γ
+    for the loss alone, whatever the budget was, is an argument of the fit.
 
     Parameters
     ----------
@@ -201,7 +193,7 @@ def dp_hp(
     numeric = None
     if numbers:
         numeric = hermite(numbers, order, length_scale=length_scale or resolved(order))
-    blocks = {"sum": (_beside(numeric, others), 1.0)}
+    blocks = {"sum": (_beside(settled, numeric, numbers, others), 1.0)}
     width = min(product_columns, len(numbers) + len(others))
     if width > 1:
         if product_order is None:
@@ -209,15 +201,14 @@ def dp_hp(
         scale = product_length_scale or resolved(product_order)
         factors: dict[str, FeatureMap] = {
             **{n: hermite((n,), product_order, length_scale=scale) for n in numbers},
-            **{n: onehot({n: cells}) for n, cells in others.items()},
+            **{n: onehot({n: settled.cells()[n]}) for n in others},
         }
         classes = settled.cells()[label] if label else 1
-        if draws is None:
-            draws = _bearable(rows, epsilon)
-        chosen = _drawn(factors, width, classes, draws, seed)
+        wanted = _bearable(rows, epsilon) if draws is None else draws
+        chosen = _drawn(factors, width, classes, wanted, seed)
         products = [reduce(product, [factors[name] for name in some]) for some in chosen]
         if products:
-            blocks["products"] = (concat(*products), gamma)
+            blocks["products"] = (concat(*products), gamma / len(products))
     return _plan(settled, label, blocks)
 
 
@@ -282,36 +273,53 @@ def _label(schema: Schema, labelled: bool | None) -> str | None:
     return schema.label if labelled else None
 
 
-def _columns(schema: Schema, label: str | None) -> tuple[list[str], dict[str, int]]:
-    """Give the columns with numbers, and the cells of the others, without the label."""
+def _columns(schema: Schema, label: str | None) -> tuple[list[str], list[str]]:
+    """Give the columns with numbers, and the others, without the label."""
     free = [name for name in schema.columns if name != label]
     if not free:
         msg = "the table has no column but its label: declare more, or use a plan of histograms"
         raise PlanError(msg)
-    cells = schema.cells()
     numbers = [name for name in free if isinstance(schema.columns[name], RANGED)]
-    return numbers, {name: cells[name] for name in free if name not in numbers}
+    return numbers, [name for name in free if name not in numbers]
 
 
-def _beside(numeric: FeatureMap | None, others: Mapping[str, int]) -> FeatureMap:
-    """Put the features of numbers and the one-hot cells side by side, as far as there are any."""
-    if numeric is None:
-        return onehot(others)
-    return heterogeneous(numeric, onehot(others)) if others else numeric
+def _beside(
+    schema: Schema, numeric: FeatureMap | None, numbers: Sequence[str], others: Sequence[str]
+) -> FeatureMap:
+    """Put the features of numbers and one-hot cells side by side, as far as there are any.
+
+    Maps of numbers are zero where a value is missing, so a number that may be missing also has two
+    cells, present and missing.
+    """
+    columns, cells = schema.columns, schema.cells()
+    gaps = {n: (0,) * columns[n].present_cells + (1,) for n in numbers if columns[n].missing}
+    chosen = {name: cells[name] for name in (*others, *gaps)}
+    if numeric is not None and not chosen:
+        return numeric
+    hot = onehot(chosen).merge(gaps)
+    return hot if numeric is None else heterogeneous(numeric, hot)
 
 
 def _plan(
     schema: Schema, label: str | None, blocks: Mapping[str, tuple[FeatureMap, float]]
 ) -> Plan:
-    """Add the row count where it is private and the class counts, and divide the budget."""
+    """Add the row count where it is private and the class counts, and divide the budget.
+
+    Blocks come with the weight of their kernel. Noise of one size on the features times √weight
+    takes shares in proportion to the weight times the squared sensitivity.
+    """
     planned = []
     if not schema.privacy.replaces:
         planned.append(PlannedBlock("count", Count(), COUNT_SHARE))
     if label is not None:
         planned.append(PlannedBlock("classes", onehot({label: schema.cells()[label]}), CLASS_SHARE))
     left = 1 - sum(block.share for block in planned)
-    total = sum(weight for _, weight in blocks.values())
+    shares = {}
     for name, (part, weight) in blocks.items():
+        bound = part.bound
+        moved = bound.replace_l2_squared if schema.privacy.replaces else bound.l2_squared
+        shares[name] = weight * float(moved)
+    for name, (part, _) in blocks.items():
         whole = part if label is None else by_label(part, label, schema.cells()[label])
-        planned.append(PlannedBlock(name, whole, left * weight / total))
+        planned.append(PlannedBlock(name, whole, left * shares[name] / sum(shares.values())))
     return Plan(schema, tuple(planned))

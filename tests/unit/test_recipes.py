@@ -70,8 +70,9 @@ def test_dp_merf_is_equation_19_by_class():
     assert numbers.dim == 2 * 60
     assert isinstance(others, ByLabel)
     assert isinstance(others.inner, Scaled)
-    assert others.inner.weight == pytest.approx(1 / sqrt(2))
-    assert [s for (s,) in others.inner.inner.sets] == ["job", "grade"]
+    assert others.inner.weight == pytest.approx(1 / sqrt(3))
+    assert [s for (s,) in others.inner.inner.sets] == ["job", "grade", "pay"]
+    assert others.inner.inner.counted["pay"] == 2
     assert block(plan, "classes").map == onehot({"ill": 2})
 
 
@@ -87,7 +88,7 @@ def test_bounds_of_dp_merf():
 
 
 def test_tables_of_one_kind():
-    numbers = {name: COLUMNS[name] for name in ("age", "pay")}
+    numbers = {name: COLUMNS[name] for name in ("age", "born")}
     others = {name: COLUMNS[name] for name in ("job", "grade")}
     assert isinstance(dp_merf(schema_of(label=None, columns=numbers)).blocks[-1].map, Fourier)
     assert isinstance(dp_merf(schema_of(label=None, columns=others)).blocks[-1].map, Marginals)
@@ -139,14 +140,16 @@ def test_draws_are_public_and_by_seed():
 
 
 @pytest.mark.parametrize("weight", [0.1, 1.0, 4.0])
-def test_gamma_divides_the_budget_as_equation_16_weighs_the_loss(weight):
-    columns = {name: COLUMNS[name] for name in ("age", "pay", "born")}
-    plan = dp_hp(schema_of(label=None, columns=columns), gamma=weight, draws=3)
+@pytest.mark.parametrize("protects", ["add or remove one row", "replace one row"])
+def test_gamma_divides_the_budget_as_equation_16_weighs_the_loss(weight, protects):
+    plan = dp_hp(schema_of(protects), gamma=weight, draws=3)
     noise = dict(zip(names(plan), noise_of(plan, Budget(1.0, 1e-6)), strict=True))
-    spread = {
-        name: parts[0].scale / grid_of(leaves(block(plan, name).map)[0]).steps
-        for name, parts in noise.items()
-    }
+    spread = {}
+    for name in ("sum", "products"):
+        parts = leaves(block(plan, name).map)
+        each = [n.scale / grid_of(p).steps for n, p in zip(noise[name], parts, strict=True)]
+        assert each == pytest.approx([each[0]] * len(each), rel=1e-4)
+        spread[name] = each[0]
     assert (spread["sum"] / spread["products"]) ** 2 == pytest.approx(weight / 3, rel=1e-4)
 
 

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import time
-from contextlib import suppress
 from math import inf, nan
 
 import numpy as np
@@ -23,6 +22,7 @@ SCHEMA = Schema.from_dict(
             "age": {"kind": "integer", "bounds": [0, 99], "bins": 4, "missing": True},
             "height": {"kind": "numeric", "bounds": [0, 2], "bins": 4, "missing": True},
             "amount": {"kind": "numeric", "bounds": [0, 1000], "bins": [0, 1e-4, 500, 1000]},
+            "fee": {"kind": "numeric", "bounds": [0, 1000], "bins": [0, 500, 500.0005, 1000]},
             "born": {"kind": "date", "bounds": ["2000-01-01", "2000-01-10"], "bins": 5},
             "seen": {
                 "kind": "datetime",
@@ -46,15 +46,28 @@ def weights(where, column=None):
     return found[name].weights.round(9).tolist()
 
 
+def quickly(where):
+    """Give the conditions, or the refusal, within a second of the processor.
+
+    Whoever takes longer gets a second try: it may have been the garbage collector.
+    """
+    for _ in range(2):
+        begun = time.process_time()
+        try:
+            found = conditions(SCHEMA, where)
+        except AquatintError as error:
+            found = error
+        if time.process_time() - begun < 1:
+            return found
+    return pytest.fail(f"more than a second: {where!r}")
+
+
 def refusal(where):
-    """Give the sentence that a condition is refused with; it fits a terminal's line or three."""
-    begun = time.monotonic()
-    with pytest.raises(DataError) as caught:
-        conditions(SCHEMA, where)
-    assert time.monotonic() - begun < 1
-    said = str(caught.value)
-    assert "\n" not in said
-    return said
+    """Give the one sentence that a condition is refused with."""
+    found = quickly(where)
+    assert isinstance(found, DataError), found
+    assert "\n" not in str(found)
+    return str(found)
 
 
 # --- what each form means -----------------------------------------------------------------------
@@ -204,7 +217,14 @@ def test_a_bin_that_stands_for_a_point_is_in_or_out_as_a_whole():
     assert weights({"amount": (0, 0)}) == [1, 0, 0]
     assert weights("amount > 0") == [0, 1, 1]
     assert weights("amount >= 0") == [1, 1, 1]
+    assert weights("amount > -5") == [1, 1, 1]
+    assert weights("amount > 0 and amount < 500") == [0, 1, 0]
     assert weights("amount between 0 and 250.00005") == [1, pytest.approx(0.5), 0]
+    assert weights("fee < 500") == [1, 0, 0]
+    assert weights("fee <= 500") == [1, 1, 0]
+    assert weights("fee > 500") == [0, 0, 1]
+    assert weights("fee >= 500") == [0, 1, 1]
+    assert weights({"fee": (500, 500)}) == [0, 1, 0]
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -259,6 +279,8 @@ def test_ranges_with_holes_are_refused(text):
         "age is null and age >= 30",
         "age >= 30 and age is null",
         "age is null and age is not null",
+        "amount < 0",
+        "amount > 0 and amount <= 0",
     ],
 )
 def test_what_no_row_can_satisfy_is_refused(where):
@@ -402,16 +424,14 @@ def test_injections_and_nonsense_are_refused(text):
 )
 def test_deep_nesting_is_refused_at_once(text):
     assert len(text) <= MAX_TEXT
-    refusal(text)
+    assert len(refusal(text)) < 1000
 
 
 @pytest.mark.parametrize("joint", [" and ", " or "])
 def test_a_long_chain_is_read_or_refused_at_once(joint):
     text = joint.join(["sex='F'"] * (MAX_TEXT // (7 + len(joint))))
-    begun = time.monotonic()
-    with suppress(DataError):
-        assert weights(text) == [1, 0, 0, 0]
-    assert time.monotonic() - begun < 1
+    found = quickly(text)
+    assert isinstance(found, DataError) or found["sex"].weights.tolist() == [1, 0, 0, 0]
 
 
 def test_text_that_is_too_long_is_refused_unread():
@@ -434,15 +454,14 @@ text = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=1000)
+@settings(max_examples=500, deadline=None)
 @given(text)
 @example("age > -'abc'")
 @example("sex in ( - 'F' )")
 @example("age between 'nan' and 5")
 def test_any_text_gives_sound_weights_or_one_error(condition):
-    try:
-        found = conditions(SCHEMA, condition)
-    except AquatintError:
+    found = quickly(condition)
+    if isinstance(found, AquatintError):
         return
     for name, one in found.items():
         assert one.weights.shape == (SCHEMA.columns[name].cells,)
@@ -462,7 +481,7 @@ plain = st.one_of(
 value = st.one_of(plain, st.lists(plain, max_size=3), st.tuples(plain, plain), st.tuples(plain))
 
 
-@settings(max_examples=500, deadline=1000)
+@settings(max_examples=500, deadline=None)
 @given(st.dictionaries(st.sampled_from([*SCHEMA.columns, "wrong"]), value, max_size=3))
 @example({"age": (0, 10**400)})
 @example({"height": (nan, 1.0)})

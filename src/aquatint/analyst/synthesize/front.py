@@ -11,7 +11,7 @@ from aquatint.analyst.synthesize import store
 from aquatint.analyst.synthesize.mixture import Mixture, can_mix, fit_mixture
 from aquatint.analyst.synthesize.network import Network, fit_network
 from aquatint.analyst.synthesize.store import is_model
-from aquatint.analyst.where import Where
+from aquatint.analyst.where import Where, conditions
 from aquatint.errors import DataError, ReleaseError
 from aquatint.features import Count
 from aquatint.release import load
@@ -119,28 +119,38 @@ def load_model(path: str | Path) -> Synthesizer:
 
 
 def open_model(
-    path: str | Path, method: str = "auto", *, seed: int = 0, progress: bool = True
+    path: str | Path,
+    method: str = "auto",
+    *,
+    where: Where | None = None,
+    seed: int = 0,
+    progress: bool = True,
 ) -> Synthesizer:
-    """Open a saved model, or fit one to the release in a file."""
+    """Open a saved model, or fit one to the release in a file; a wrong condition is told first."""
     if is_model(path):
         return load_model(path)
     if method not in METHODS:
         raise ReleaseError(_unknown(method))
     release = load(path)
+    conditions(release.schema, where)
     return synthesize(release, cast("Method", method), seed=seed, progress=progress)
+
+
+def check_table_path(path: str | Path) -> None:
+    """Refuse a file whose format its name does not tell, before anything is drawn."""
+    if Path(path).suffix not in {".csv", ".parquet"}:
+        msg = f"cannot tell the format of {path}: end its name in .csv or .parquet"
+        raise DataError(msg)
 
 
 def write_table(table: pd.DataFrame, path: str | Path) -> None:
     """Write rows as CSV or Parquet, by the file's suffix."""
-    path = Path(path)
+    check_table_path(path)
     try:
-        if path.suffix == ".parquet":
+        if Path(path).suffix == ".parquet":
             table.to_parquet(path, index=False)
-        elif path.suffix == ".csv":
-            table.to_csv(path, index=False)
         else:
-            msg = f"cannot tell the format of {path}: end its name in .csv or .parquet"
-            raise DataError(msg)
+            table.to_csv(path, index=False)
     except OSError as error:
         msg = f"cannot write {path}: {error.strerror or error}"
         raise DataError(msg) from None

@@ -29,7 +29,7 @@ from aquatint.progress import track
 from aquatint.release.model import Release
 from aquatint.schema import Schema
 
-STEPS = 600
+FEWEST_STEPS, MOST_STEPS = 600, 1_500
 BATCH = 1_000
 HIDDEN = (256, 256)
 LATENT = 8
@@ -88,7 +88,8 @@ class Network:
             raise DataError(msg)
         given = conditions(self.schema, where)
         sampler = Sampler(self.schema, self.heads, self.generator, self.label, self.shares)
-        return sampler.draw(count, given, np.random.default_rng(seed))
+        with one_thread():
+            return sampler.draw(count, given, np.random.default_rng(seed))
 
     def save(self, path: str | Path) -> None:
         """Write the model as one file that `load` reads."""
@@ -175,7 +176,7 @@ def fit_network(
     release
         Any release with blocks that read columns: Fourier, Hermite, products, counts.
     steps, batch
-        Steps of Adam, and rows in each.
+        Steps of Adam, and rows in each; narrow tables, whose steps are quick, have more of them.
     hidden, latent, components
         The widths of the hidden layers, the length of the noise, the number of modes to start with.
     rate
@@ -201,8 +202,9 @@ def fit_network(
             "dp_merf or dp_hp, or with histograms, pairs, Fourier or Hermite features"
         )
         raise ReleaseError(msg)
-    chosen = Training(steps or STEPS, batch or BATCH, rate, seed, device)
     heads = heads_of(schema, codes, values, label)
+    usual = min(max(6_000 // max(1, len(heads)), FEWEST_STEPS), MOST_STEPS)
+    chosen = Training(steps or usual, batch or BATCH, rate, seed, device)
     outputs = sum(head.width for head in heads.values())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

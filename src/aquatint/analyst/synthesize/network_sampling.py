@@ -28,10 +28,10 @@ from aquatint.schema import Schema
 CHUNK = 8_192
 RAREST = 1e-4
 """Conditions that fewer rows satisfy are refused."""
-TRIED_AT_ONCE = 2**16
-MOST_TRIED = 2**22
-"""No more inputs are tried for a condition. If too few fit, some serve for several rows, which
-still differ: the columns are drawn anew."""
+TRIED_AT_ONCE = 2**14
+FEWEST_TRIED, MOST_TRIED = 2**16, 2**18
+"""So many inputs are tried before a condition is refused, and at most. If too few fit, some serve
+for several rows, which still differ: the columns are drawn anew."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ class Sampler:
     ) -> Inputs:
         """Draw inputs in proportion to the chance that their row satisfies the conditions."""
         pools, chances, found, tried = [], [], 0.0, 0
-        while found < count and tried < MOST_TRIED:
+        while found < count and tried < max(MOST_TRIED, 4 * count):
             pool = self._inputs(shares, TRIED_AT_ONCE, rng)
             fits = np.concatenate([self._chance(part, kept) for part in _chunks(pool)])
             tried, found = tried + len(pool), found + float(fits.sum())
-            if found < RAREST * tried:
+            if tried >= FEWEST_TRIED and found < RAREST * tried:
                 raise _too_rare(found / tried)
             pools.append(pool.take(fits > 0))
             chances.append(fits[fits > 0])
