@@ -161,7 +161,9 @@ def sample(
         str | None, typer.Option(help="only such rows: \"sex = 'Female' and age >= 30\"")
     ] = None,
     method: Annotated[str, typer.Option(help="auto, mixture or network")] = "auto",
-    seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="the same seed gives the same rows")
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="also save the fitted model, to draw again at once")
     ] = None,
@@ -203,7 +205,7 @@ def evaluate(
         bool, typer.Option("--second-opinion", help="also sdmetrics' quality scores")
     ] = False,
     plots: Annotated[Path | None, typer.Option(help="write plots into this folder")] = None,
-    seed: Annotated[int, typer.Option(help="of the classifiers and the random triples")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="of the classifiers and the random triples")] = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -230,7 +232,11 @@ def evaluate(
     if plots is not None:
         from aquatint.evaluate.plots import draw
 
-        plots.mkdir(parents=True, exist_ok=True)
+        try:
+            plots.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"cannot write plots into {plots}: {error.strerror}"
+            raise AquatintError(msg) from None
         draw(found, plots)
     if as_json:
         _print_json(found.to_dict())
