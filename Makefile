@@ -20,7 +20,7 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[evaluate]' --group dev
 	@touch $@
 
-demo: $(READY) ## sketch a real health survey and show the release
+demo: $(READY) ## sketch a real health survey, draw a synthetic table from the release and judge it
 	$(BIN)/python examples/demo.py
 
 test: lint docs unit ## every check

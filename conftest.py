@@ -36,14 +36,15 @@ def aquatint(line: str) -> str:
     from aquatint.cli import app
     from aquatint.errors import AquatintError
 
-    words, _, target = (part.strip() for part in line.partition(" > "))
+    words = shlex.split(line)[1:]
+    words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, None)
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         try:
-            app(shlex.split(words)[1:], standalone_mode=False)
+            app(words, standalone_mode=False)
         except AquatintError as error:
             shown.write(f"aquatint: {error}\n")
-    if target:
+    if target is not None:
         Path(target).write_text(shown.getvalue(), encoding="utf-8")
         return ""
     return shown.getvalue()

@@ -20,11 +20,18 @@ _GAUSSIAN, _LAPLACE = 1.96, 2.118
 
 @dataclass(frozen=True, slots=True)
 class BlockPreview:
-    """One block before it is released: its size, its share, and the noise it will get."""
+    """One block before it is released: its size, its share, and the noise it will get.
+
+    Attributes
+    ----------
+    at_most
+        Whether fewer numbers may come out, because cells are merged or sets chosen on the way.
+    """
 
     name: str
     kind: str
     numbers: int
+    at_most: bool
     share: float
     noise: float
 
@@ -57,9 +64,8 @@ def preview(plan: Plan, *, rows: int, epsilon: float, delta: float) -> Preview:
     blocks, expected = [], []
     for block, parts in zip(plan.blocks, noise, strict=True):
         deviation = _deviation(leaves(block.map)[0], parts[0], budget)
-        blocks.append(
-            BlockPreview(block.name, block.map.kind, block.map.dim, block.share, deviation)
-        )
+        size = (block.map.dim, block.adaptive)
+        blocks.append(BlockPreview(block.name, block.map.kind, *size, block.share, deviation))
         wide = deviation * (_LAPLACE if budget.pure else _GAUSSIAN)
         expected.extend(_questions(plan, block.name, block.map, wide, rows))
     return Preview(rows, budget, tuple(blocks), tuple(expected))

@@ -127,7 +127,8 @@ def preview_text(seen: Preview) -> None:
     console = terminal()
     table = plain_table("blocks", "name", "features", "numbers", "share", "noise sd")
     for b in seen.blocks:
-        table.add_row(Text(b.name), b.kind, f"{b.numbers:,}", f"{b.share:.1%}", f"{b.noise:.4g}")
+        numbers = f"at most {b.numbers:,}" if b.at_most else f"{b.numbers:,}"
+        table.add_row(Text(b.name), b.kind, numbers, f"{b.share:.1%}", f"{b.noise:.4g}")
     console.print(table)
     console.print()
     table = plain_table(

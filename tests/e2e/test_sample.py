@@ -162,6 +162,22 @@ def test_a_damaged_model_is_refused(folder, run):
     assert "people.model" in refused(folder, run, arguments)
 
 
+@pytest.mark.usefixtures("release")
+def test_a_model_of_another_method_is_refused(folder, run):
+    run([*CSV, "--save", "people.model"])
+    arguments = ["sample", "people.model", "-n", "5", "-o", "more.csv"]
+    said = refused(folder, run, [*arguments, "--method", "network"])
+    assert "people.model holds a mixture, not a network" in said
+    assert run([*arguments, "--method", "mixture"]).code == 0
+
+
+@pytest.mark.usefixtures("release")
+def test_nothing_is_saved_under_a_wrong_condition(folder, run):
+    run([*CSV, "--save", "people.model"])
+    arguments = ["sample", "people.model", "-n", "5", "-o", "more.csv", "--save", "again.model"]
+    assert "no column" in refused(folder, run, [*arguments, "--where", "wrong = 1"])
+
+
 # --- refusals -----------------------------------------------------------------------------------
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1_score
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from aquatint.errors import DataError
 from aquatint.evaluate import design as design_module
@@ -117,6 +119,22 @@ def test_results_follow_the_seed():
     )
     assert (first == again).all()
     assert (first != other).any()
+
+
+def test_classifiers_keep_to_one_thread_and_give_the_others_back(monkeypatch):
+    seen = []
+
+    def fit(self, *given):
+        seen.extend(pool["num_threads"] for pool in threadpool_info())
+        return plain(self, *given)
+
+    plain = DecisionTreeClassifier.fit
+    monkeypatch.setattr(DecisionTreeClassifier, "fit", fit)
+    with threadpool_limits(2):
+        before = threadpool_info()
+        scores_of(people(50, 2), classifiers="decision_tree")
+        assert threadpool_info() == before
+    assert set(seen) == {1}
 
 
 def test_the_labels_of_the_test_rows_are_not_looked_at():

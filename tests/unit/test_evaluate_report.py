@@ -299,9 +299,13 @@ def wide_evaluation(bare, columns):
     )
 
 
-@pytest.mark.parametrize("kind", ["marginals", "pairs", "roc_curves", "many", "many pairs"])
-def test_no_word_of_a_figure_is_cut_off_or_runs_into_another(full, bare, kind):
-    if kind.startswith("many"):
+@pytest.mark.parametrize(
+    "kind", ["marginals", "pairs", "roc_curves", "many", "many pairs", "spikes"]
+)
+def test_no_word_of_a_figure_is_cut_off_or_runs_into_another(full, bare, spiked, kind):
+    if kind == "spikes":
+        figure = plots.marginals(spiked)
+    elif kind.startswith("many"):
         shown = wide_evaluation(bare, 45)
         figure = plots.marginals(shown) if kind == "many" else plots.pairs(shown)
     else:
@@ -321,6 +325,57 @@ def test_no_word_of_a_figure_is_cut_off_or_runs_into_another(full, bare, kind):
             across = min(a.x1, b.x1) - max(a.x0, b.x0)
             along = min(a.y1, b.y1) - max(a.y0, b.y0)
             assert across < 1 or along < 1, (kind, a, b)
+
+
+@pytest.fixture(scope="module")
+def spiked():
+    """Columns that pile up on points, which have bins of (almost) no width."""
+    columns = {
+        "amount": {"kind": "numeric", "bounds": [0, 1000], "bins": [0, 1e-4, 100, 500, 1000]},
+        "fee": {"kind": "numeric", "bounds": [0, 9], "bins": [0, 3, 3.000001, 5, 5.000001, 9]},
+        "age": {"kind": "integer", "bounds": [0, 99], "bins": [0, 1, 2, 3, 5, 9, 30, 99]},
+        "seen": {
+            "kind": "date",
+            "bounds": ["2020-01-01", "2020-12-31"],
+            "bins": [18262, 18263, 18270, 18300, 18400, 18500, 18627],
+        },
+    }
+    privacy = {"protects": "add or remove one row"}
+    schema = Schema.from_dict({"name": "spikes", "privacy": privacy, "columns": columns})
+    rng = np.random.default_rng(0)
+    count = 400
+    frame = pd.DataFrame(
+        {
+            "amount": np.where(rng.random(count) < 0.6, 0, rng.uniform(1, 1000, count)),
+            "fee": rng.choice([1, 3, 5], count),
+            "age": rng.integers(0, 100, count),
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 366, count), "D"),
+        }
+    )
+    return evaluate(frame, None, frame, schema, progress=False)
+
+
+def test_a_bin_for_a_point_is_drawn_as_high_as_its_share(spiked):
+    panels = plots.marginals(spiked).axes
+    for axes, name in zip(panels, spiked.shares, strict=False):
+        shares = spiked.shares[name][0][:-1]
+        heights, places, _ = axes.patches[0].get_data()
+        assert heights == pytest.approx(shares), name
+        assert places.tolist() == list(range(len(shares) + 1))
+        assert axes.get_ylim()[1] <= 1.1
+    labels = [[t.get_text() for t in axes.get_xticklabels()] for axes in panels]
+    assert labels[0] == ["0", "100", "500", "1k"]
+    assert labels[1] == ["0", "3", "5", "9"]
+    assert panels[1].get_xticks().tolist() == [0, 1.5, 3.5, 5]
+    assert labels[3][0] == "2020-01-01"
+
+
+def test_bins_of_much_the_same_width_keep_their_places(bare):
+    axes = plots.marginals(bare).axes[0]
+    heights, places, _ = axes.patches[0].get_data()
+    assert (places[0], places[-1]) == (0, 100)
+    widths = np.diff(places) / 100
+    assert heights * widths * len(heights) == pytest.approx(bare.shares["age"][0][:-1])
 
 
 def test_many_columns_are_cut_down_to_those_that_differ_most(bare):

@@ -164,6 +164,25 @@ def test_an_unknown_method_is_refused_for_a_model_too(release, tmp_path):
         open_model(tmp_path / "model", "wizardry")
 
 
+def test_a_model_of_another_method_is_refused(release, tmp_path):
+    path = tmp_path / "model"
+    synthesize(release, effort=QUICK, progress=False).save(path)
+    assert isinstance(open_model(path, "mixture"), Mixture)
+    with pytest.raises(ReleaseError, match="holds a mixture, not a network"):
+        open_model(path, "network")
+    small = {"hidden": (8,), "components": 2, "steps": 1, "batch": 20}
+    synthesize(release, "network", progress=False, **small).save(path)
+    assert open_model(path, "auto").schema == release.schema
+    with pytest.raises(ReleaseError, match="holds a network, not a mixture"):
+        open_model(path, "mixture")
+
+
+def test_a_wrong_condition_is_told_when_a_model_is_opened(release, tmp_path):
+    synthesize(release, effort=QUICK, progress=False).save(tmp_path / "model")
+    with pytest.raises(DataError, match="no column"):
+        open_model(tmp_path / "model", where="wrong = 1")
+
+
 EVERY = Schema.from_dict(
     {
         "name": "every",

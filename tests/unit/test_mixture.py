@@ -182,7 +182,7 @@ def test_values_come_back_in_the_schemas_types(model):
         "age": "int64",
         "dose": "float64",
         "seen": "datetime64[s]",
-        "ward": "object",
+        "ward": str(pd.Series(["text"]).dtype),
         "ill": "bool",
     }
     assert table["age"].between(0, 99).all()
@@ -190,6 +190,11 @@ def test_values_come_back_in_the_schemas_types(model):
     assert (table["seen"].dt.normalize() == table["seen"]).all()
     assert set(table["ward"].dropna()) == {"north", "south", "east"}
     assert table["age"].nunique() > 60, "all whole numbers of a bin are drawn"
+
+
+def test_a_mixture_is_shown_in_one_line(model):
+    shown = f"Mixture(table '{SCHEMA.name}', {len(model.weights):,} components, 5 columns)"
+    assert repr(model) == shown
 
 
 def test_rows_are_shuffled(model):

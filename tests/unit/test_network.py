@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 from math import sqrt
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from aquatint.analyst.synthesize import network as network_module
 from aquatint.analyst.synthesize import store
+from aquatint.analyst.synthesize.expect import has_closed_form
+from aquatint.analyst.synthesize.front import load_model
 from aquatint.analyst.synthesize.network import Network, fit_network
-from aquatint.analyst.synthesize.network_draw import chance, draw_column, kept_of
 from aquatint.analyst.synthesize.network_heads import (
     Choice,
     Interval,
@@ -19,7 +22,8 @@ from aquatint.analyst.synthesize.network_heads import (
     heads_of,
     soften,
 )
-from aquatint.analyst.synthesize.network_means import Means, has_gradient
+from aquatint.analyst.synthesize.network_means import Means
+from aquatint.analyst.synthesize.network_sampling import chance, draw_column, kept_of
 from aquatint.analyst.synthesize.network_targets import (
     Target,
     class_shares,
@@ -298,6 +302,85 @@ def test_files_that_do_not_fit_together_are_refused(fitted, tmp_path):
         Network.load(path)
 
 
+def wide(tensors):
+    """Claim layers that together need more memory than there is."""
+    big = 300_000
+    for name in ("norms.0.weight", "norms.0.bias", "norms.1.weight", "norms.1.bias"):
+        tensors[name] = torch.ones(big)
+
+
+HOSTILE = {
+    "layers beyond memory": wide,
+    "no layers": lambda t: [t.pop(f"norms.{i}.{n}") for i in (0, 1) for n in ("weight", "bias")],
+    "one more": lambda t: t.update(more=torch.ones(1)),
+    "flat": lambda t: t.update({"noise.weight": torch.tensor(1.0)}),
+    "not numbers": lambda t: t["last.bias"].fill_(torch.nan),
+    "without end": lambda t: t["last.bias"].fill_(torch.inf),
+    "huge": lambda t: t["last.weight"].fill_(1e30),
+    "of a brain": lambda t: t.update({"last.bias": t["last.bias"].bfloat16()}),
+    "whole": lambda t: t.update({"last.bias": t["last.bias"].long()}),
+    "no shares": lambda t: t.pop("shares"),
+    "shares below zero": lambda t: t.update(shares=torch.tensor([2.0, -0.5, -0.5]).double()),
+    "shares of zero": lambda t: t["shares"].fill_(0),
+    "shares in two dimensions": lambda t: t.update(shares=t["shares"][None]),
+}
+
+
+@pytest.mark.parametrize("edit", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_files_are_refused(fitted, tmp_path, edit):
+    path = tmp_path / "model"
+    fitted.save(path)
+    _, schema, tensors, settings = store.load(path)
+    edit(tensors)
+    store.save(path, "network", schema, tensors, settings)
+    with pytest.raises(ReleaseError, match="does not fit together") as caught:
+        load_model(path)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"codes": None},
+        {"codes": 3},
+        {"codes": [["kind"]]},
+        {"codes": ["kind", "nobody"]},
+        {"codes": []},
+        {"label": ["kind"]},
+        {"label": 1},
+        {"label": "x"},
+    ],
+)
+def test_settings_of_another_table_are_refused(fitted, tmp_path, told):
+    fitted.save(tmp_path / "model")
+    _, schema, tensors, settings = store.load(tmp_path / "model")
+    with pytest.raises(ReleaseError, match="does not fit together"):
+        Network.from_parts(schema, tensors, settings | told)
+
+
+def test_a_network_is_shown_in_one_line(fitted):
+    assert repr(fitted) == "Network(table 'modes', 16 components, 3 columns)"
+
+
+def test_torch_keeps_its_threads(modes):
+    before = torch.get_num_threads()
+    seen = []
+    torch.set_num_threads(2)
+    try:
+        with patch.object(network_module, "train", lambda *_: seen.append(torch.get_num_threads())):
+            fit_network(modes, **SMALL)
+        assert torch.get_num_threads() == 2
+        with (
+            pytest.raises(RuntimeError),
+            patch.object(network_module, "train", side_effect=RuntimeError),
+        ):
+            fit_network(modes, **SMALL)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1]
+
+
 def test_releases_without_a_gradient_are_refused():
     schema = Schema.from_dict(
         {
@@ -345,6 +428,7 @@ def hard_rows(table):
 
 
 MAPS = {
+    "count": Count() * hermite(["pay"], 2),
     "fourier": fourier(["age", "pay", "grade", "ill"], 20),
     "laplace": fourier(["pay", "seen"], 20, kernel="laplace"),
     "choices": fourier(["age", "grade"], 20),
@@ -366,7 +450,7 @@ MAPS = {
 def test_means_of_certain_rows_are_the_features_themselves(name):
     heads, rows, soft = hard_rows(people(60))
     part = MAPS[name]
-    assert has_gradient(part)
+    assert has_closed_form(part)
     features = part(rows)
     found = Means(heads).groups(part, soft, 2)
     assert found.shape == (2, part.dim)
@@ -449,6 +533,17 @@ def test_class_shares_come_from_any_counts_by_class():
         release = sketch(table, TABLE, epsilon=5, delta=1e-6, plan=plan, simulate=0)
         wanted = (table["sex"] == "F").mean() if known else 0.5
         assert class_shares(release, "sex")[0] == pytest.approx(wanted, abs=0.01)
+
+
+def test_leaves_that_read_a_column_twice_are_passed_over():
+    """Within a row a column is not independent of itself, so the means would be wrong."""
+    twice = by_label(fourier(["grade"], 4), "grade", 4)
+    once = by_label(fourier(["pay"], 4), "grade", 4)
+    maps = {"count": Count(), "twice": twice, "once": once}
+    plan = Plan(TABLE, tuple(PlannedBlock(name, part, 1 / 3) for name, part in maps.items()))
+    release = sketch(people(200), TABLE, epsilon=1, delta=1e-6, plan=plan, simulate=0)
+    (target,) = targets_of(release, None, np.ones(1), 1.0)
+    assert target.map.reads == (frozenset({"grade"}), frozenset({"pay"}))
 
 
 def test_gamma_weighs_products():

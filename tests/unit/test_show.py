@@ -261,6 +261,16 @@ def test_the_preview_foretells_the_noise_of_both_rounds(rows, delta):
     for foretold, block in zip(seen.blocks, release.blocks, strict=True):
         assert foretold.noise == pytest.approx(block.stderr[0], rel=1e-9)
         assert foretold.numbers >= block.map.dim  # before cells are merged
+        assert foretold.at_most is (block.name != "columns")
+
+
+def test_numbers_before_merging_are_shown_as_the_most_there_can_be(capsys):
+    columns = {f"c{i}": {"kind": "boolean"} for i in range(3)}
+    schema = aq.Schema.from_dict({"name": "x", "privacy": {"protects": ROW}, "columns": columns})
+    preview_text(aq.preview(aq.plan(schema), rows=400, epsilon=1.0, delta=1e-6))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "marginals" in line]
+    assert lines[0][:3] == ["columns", "marginals", "6"]
+    assert lines[1][:5] == ["pairs", "marginals", "at", "most", "12"]
 
 
 def test_a_merged_block_is_shown_with_the_numbers_it_holds(capsys):

@@ -123,6 +123,13 @@ def test_a_model_is_told_from_a_release(path, tmp_path):
     assert not store.is_model(tmp_path / "empty")
 
 
+def test_a_model_is_as_readable_as_a_release(path, tmp_path):
+    release_of().save(tmp_path / "x.aqt")
+    assert path.stat().st_mode == (tmp_path / "x.aqt").stat().st_mode
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "x.aqt"], "nothing is left over"
+
+
 @pytest.mark.parametrize("name", [".", "nowhere/model"])
 def test_a_place_that_cannot_be_written_is_named(tmp_path, name):
     with pytest.raises(ReleaseError, match="cannot write the model"):
@@ -350,6 +357,12 @@ WRONG = {
 @pytest.mark.parametrize("edit", WRONG.values(), ids=WRONG.keys())
 def test_tensors_that_do_not_fit_together_are_refused(path, edit):
     refusal(forged(path, edit))
+
+
+def test_a_refusal_names_the_file_and_a_newer_format(path):
+    assert f"{path} is not a model" in refusal(forged(path, missing("weights")))
+    MODEL.save(path)
+    assert "install a newer Aquatint" in refusal(forged(path, change(format_version=2)))
 
 
 def test_an_honest_edit_is_read(path):

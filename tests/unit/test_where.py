@@ -105,6 +105,11 @@ def test_no_condition_restricts_nothing():
         ({"ill": True}, "ill = true", "ill", [0, 1, 0]),
         ({"ill": False}, "ill = FALSE", "ill", [1, 0, 0]),
         ({"ill": np.bool_(True)}, "ill in (true)", "ill", [0, 1, 0]),
+        ({"ill": True}, "ill", "ill", [0, 1, 0]),
+        ({"ill": False}, "not ill", "ill", [1, 0, 0]),
+        ({"ill": True}, "not (not ill)", "ill", [0, 1, 0]),
+        ({"ill": [True, "(missing)"]}, "ill or ill is null", "ill", [0, 1, 1]),
+        ({"ill": False, "sex": "F"}, "sex = 'F' and not ill", "ill", [1, 0, 0]),
         ({"first name": "Bob"}, "\"first name\" = 'Bob'", "first name", [0, 1, 0]),
         ({"age": None}, "age is null", "age", [0, 0, 0, 0, 1]),
         ({"age": (0, 99)}, "age is not null", "age", [1, 1, 1, 1, 0]),
@@ -315,6 +320,27 @@ def test_an_end_of_the_wrong_kind_is_refused(where):
 @pytest.mark.parametrize("where", [{"height": 1.7}, {"age": [3, 4]}, "height = 1", "age in (3, 4)"])
 def test_single_numbers_are_sent_to_between(where):
     assert "between" in refusal(where)
+
+
+@pytest.mark.parametrize("where", ["age in (2.5)", "age = 2.5", {"age": 2.5}, {"age": [2.5]}])
+def test_a_fraction_is_no_value_of_whole_numbers(where):
+    assert "'age' is" in refusal(where)
+    assert "give a whole number" in refusal(where)
+
+
+@pytest.mark.parametrize("where", ["sex", "not sex", "age", "born and ill", "ill or sex"])
+def test_a_column_alone_has_to_be_true_or_false(where):
+    assert "is not true or false: compare it with a value" in refusal(where)
+
+
+def test_long_texts_are_not_quoted_in_full():
+    said = [
+        refusal({"sex": "x" * 5000}),
+        refusal({"age": ("x" * 5000, 3)}),
+        refusal("y" * 5000 + " = 1"),
+        refusal("lower('" + "z" * 5000 + "') = 1"),
+    ]
+    assert all(len(text) < 300 for text in said)
 
 
 @pytest.mark.parametrize("where", [{"sex": ("F", "M")}, {"age": (1, 2, 3)}, {"age": ()}])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -35,20 +35,21 @@ class Condition:
         For every cell of the column, the share of it that satisfies the condition.
     low, high
         For a ranged column, the numbers between which its values lie, both included.
-    open_low
-        Whether the lower end itself is excluded.
+    open_low, open_high
+        Whether the end itself is excluded.
     """
 
     weights: np.ndarray
     low: float = -inf
     high: float = inf
     open_low: bool = False
+    open_high: bool = False
 
     def __and__(self, other: Condition) -> Condition:
-        lowest = max(self.low, other.low)
-        opened = any(c.open_low and c.low == lowest for c in (self, other))
-        high = min(self.high, other.high)
-        return Condition(np.minimum(self.weights, other.weights), lowest, high, opened)
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        open_low = any(c.open_low and c.low == low for c in (self, other))
+        open_high = any(c.open_high and c.high == high for c in (self, other))
+        return Condition(np.minimum(self.weights, other.weights), low, high, open_low, open_high)
 
 
 def conditions(schema: Schema, where: Where | None) -> dict[str, Condition]:
@@ -65,7 +66,8 @@ def conditions(schema: Schema, where: Where | None) -> dict[str, Condition]:
     for name, condition in found.items():
         spec = schema.columns[name]
         if isinstance(spec, RANGED) and condition.low > -inf:
-            again = _between(schema, name, condition.low, condition.high, condition.open_low)
+            ends = (condition.low, condition.high, condition.open_low, condition.open_high)
+            again = _between(schema, name, *ends)
             kept = np.where(condition.weights > 0, again.weights, 0.0)
             found[name] = replace(again, weights=kept)
         if not found[name].weights.any():
@@ -76,13 +78,25 @@ def conditions(schema: Schema, where: Where | None) -> dict[str, Condition]:
     return found
 
 
+def limits_of(given: Mapping[str, Condition]) -> dict[str, tuple[float, float]]:
+    """Give the range of each column that is restricted to one, both ends included."""
+    return {n: (c.low, c.high) for n, c in given.items() if isfinite(c.low) and isfinite(c.high)}
+
+
 def _is_mapping(where: Any) -> bool:
     return isinstance(where, Mapping) and all(isinstance(name, str) for name in where)
 
 
+def _quoted(value: Any) -> str:
+    """Quote what someone wrote, as far as an error message has room for it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
 def _column(schema: Schema, name: str) -> Any:
     if name not in schema.columns:
-        msg = f"there is no column {name!r}: the release has {', '.join(schema.columns)}"
+        known = ", ".join(list(schema.columns)[:20])
+        msg = f"there is no column {_quoted(name)}: the release has {known}"
         raise DataError(msg)
     return schema.columns[name]
 
@@ -112,10 +126,16 @@ def _missing(schema: Schema, name: str) -> Condition:
 def _any_of(schema: Schema, name: str, values: list[Any]) -> Condition:
     column = _column(schema, name)
     if isinstance(column, RANGED):
-        if len(values) != 1 or not isinstance(column, (Integer, Date)):
+        if not isinstance(column, (Integer, Date)):
             msg = f"ask for a range of column {name!r}, with between: single values have no share"
             raise DataError(msg)
+        if len(values) != 1:
+            msg = f"ask for one value of column {name!r}, or for a range, with between"
+            raise DataError(msg)
         number = _number(name, column, values[0])
+        if not number.is_integer():
+            msg = f"no value of column {name!r} is {_quoted(values[0])}: give a whole number"
+            raise DataError(msg)
         return _between(schema, name, number, number)
     names = {text.lower(): place for place, text in enumerate(schema.cell_names(name))}
     exact = {text: place for place, text in enumerate(schema.cell_names(name))}
@@ -125,7 +145,7 @@ def _any_of(schema: Schema, name: str, values: list[Any]) -> Condition:
         place = exact.get(text, names.get(text.lower()))
         if place is None:
             known = ", ".join(schema.cell_names(name)[:20])
-            msg = f"column {name!r} has no category {text!r}: it has {known}"
+            msg = f"column {name!r} has no category {_quoted(text)}: it has {known}"
             raise DataError(msg)
         weights[place] = 1.0
     return Condition(weights)
@@ -147,33 +167,41 @@ def _number(name: str, column: Any, value: Any) -> float:
             raise ValueError
         return number
     except (TypeError, ValueError, OverflowError):
-        msg = f"column {name!r} cannot be compared with {value!r}: give a value of its own kind"
+        msg = f"column {name!r} cannot be compared with {_quoted(value)}: give one of its own kind"
         raise DataError(msg) from None
 
 
 def _between(
-    schema: Schema, name: str, low: float, high: float, open_low: bool = False
+    schema: Schema,
+    name: str,
+    low: float,
+    high: float,
+    open_low: bool = False,
+    open_high: bool = False,
 ) -> Condition:
     column = _column(schema, name)
     edges = np.array(bin_edges(column))
     left, right = edges[:-1].copy(), edges[1:].copy()
     bottom, top = column.limits
+    # An end beyond the bounds excludes nothing.
+    open_low, open_high = open_low and low >= bottom, open_high and high <= top
+    low, high = max(low, bottom), min(high, top)
     if isinstance(column, (Integer, Date)):
         left, right = np.ceil(left), np.ceil(right)
         right[-1] = top + 1
-        low, high = max(np.ceil(low), bottom), min(np.floor(high), top)
+        low = float(np.floor(low) + 1 if open_low else np.ceil(low))
+        high = float(np.ceil(high) - 1 if open_high else np.floor(high))
+        open_low = open_high = False
         share = (np.minimum(right, high + 1) - np.maximum(left, low)) / (right - left)
     else:
-        low, high = max(low, bottom), min(high, top)
         share = (np.minimum(right, high) - np.maximum(left, low)) / (right - left)
         point = right - left <= POINT * (top - bottom) * 1.001
-        within = (left <= high) & ((left > low) if open_low else (left >= low))
-        share = np.where(point, within, share)
+        above = left > low if open_low else left >= low
+        below = left < high if open_high else left <= high
+        share = np.where(point, above & below, share)
     weights = np.zeros(column.cells)
-    weights[: column.present_cells] = np.clip(share, 0, 1)
-    if low > high:
-        weights[:] = 0.0
-    return Condition(weights, float(low), float(high), open_low)
+    weights[: column.present_cells] = np.clip(share, 0, 1) if low <= high else 0.0
+    return Condition(weights, low, high, open_low, open_high)
 
 
 def _from_sql(schema: Schema, text: str) -> dict[str, Condition]:
@@ -189,7 +217,8 @@ def _from_sql(schema: Schema, text: str) -> dict[str, Condition]:
             raise RecursionError
         return _walk(schema, sqlglot.parse_one(text, into=sql.Condition))
     except (sqlglot.errors.SqlglotError, RecursionError):
-        msg = f"cannot read the condition {text!r}: write it like sex = 'Female' and age >= 30"
+        example = "sex = 'Female' and age >= 30"
+        msg = f"cannot read the condition {_quoted(text)}: write it like {example}"
         raise DataError(msg) from None
 
 
@@ -206,8 +235,18 @@ def _walk(schema: Schema, tree: Any) -> dict[str, Condition]:
         return {name: Condition(1 - missing.weights)}
     if isinstance(tree, (sql.Or, sql.Not)):
         return _one_column(schema, tree)
+    if isinstance(tree, sql.Column):
+        return {tree.name: _is_true(schema, tree.name)}
     name, condition = _leaf(schema, tree)
     return {name: condition}
+
+
+def _is_true(schema: Schema, name: str) -> Condition:
+    """Handle a column that stands alone, as in ``ill and age >= 30``."""
+    if not isinstance(_column(schema, name), Boolean):
+        msg = f"column {name!r} is not true or false: compare it with a value"
+        raise DataError(msg)
+    return _any_of(schema, name, [True])
 
 
 def _one_column(schema: Schema, tree: Any) -> dict[str, Condition]:
@@ -238,7 +277,7 @@ def _but(schema: Schema, name: str, weights: np.ndarray) -> Condition:
 def _leaf(schema: Schema, tree: Any) -> tuple[str, Condition]:
     column = tree.this
     if not isinstance(column, sql.Column):
-        msg = f"cannot use {tree.sql()!r} as a condition: compare a column with a value"
+        msg = f"cannot use {_quoted(tree.sql())} as a condition: compare a column with a value"
         raise DataError(msg)
     name = column.name
     spec = _column(schema, name)
@@ -254,28 +293,22 @@ def _leaf(schema: Schema, tree: Any) -> tuple[str, Condition]:
     if not isinstance(spec, RANGED):
         msg = f"column {name!r} has no numbers to compare with: use = or in"
         raise DataError(msg)
-    low, high = _interval(name, spec, tree)
-    return name, _between(schema, name, low, high, isinstance(tree, sql.GT))
+    return name, _range(schema, name, tree)
 
 
-def _interval(name: str, column: Any, tree: Any) -> tuple[float, float]:
+def _range(schema: Schema, name: str, tree: Any) -> Condition:
     def bound(part: Any) -> float:
-        return _number(name, column, _literal(part))
+        return _number(name, schema.columns[name], _literal(part))
 
-    whole = isinstance(column, (Integer, Date))
     if isinstance(tree, sql.Between):
-        return bound(tree.args["low"]), bound(tree.args["high"])
-    if isinstance(tree, sql.GTE):
-        return bound(tree.expression), inf
-    if isinstance(tree, sql.GT):
-        low = bound(tree.expression)
-        return (float(np.floor(low)) + 1 if whole else low), inf
-    if isinstance(tree, sql.LTE):
-        return -inf, bound(tree.expression)
-    if isinstance(tree, sql.LT):
-        high = bound(tree.expression)
-        return -inf, (float(np.ceil(high)) - 1 if whole else high)
-    msg = f"cannot use {tree.sql()!r} as a condition: use =, <, <=, >, >=, between or in"
+        return _between(schema, name, bound(tree.args["low"]), bound(tree.args["high"]))
+    if isinstance(tree, (sql.GT, sql.GTE)):
+        low, strict = bound(tree.expression), isinstance(tree, sql.GT)
+        return _between(schema, name, low, inf, open_low=strict)
+    if isinstance(tree, (sql.LT, sql.LTE)):
+        high, strict = bound(tree.expression), isinstance(tree, sql.LT)
+        return _between(schema, name, -inf, high, open_high=strict)
+    msg = f"cannot use {_quoted(tree.sql())} as a condition: use =, <, <=, >, >=, between or in"
     raise DataError(msg)
 
 
@@ -288,5 +321,5 @@ def _literal(part: Any) -> Any:
         return part.this
     if isinstance(part, sql.Column) and isinstance(part.this, sql.Identifier):
         return part.name  # "Female" in double quotes is read as a name
-    msg = f"cannot compare with {part.sql()!r}: give a plain value"
+    msg = f"cannot compare with {_quoted(part.sql())}: give a plain value"
     raise DataError(msg)

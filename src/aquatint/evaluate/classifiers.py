@@ -209,11 +209,12 @@ def _predict(
     if len(classes) == 1 or not np.ptp(fit, axis=0).any():
         return _constant(name, classes, numbers, len(ask), positive, "")
     model = recipe.build(seed, marks)
-    try:
-        note = _fit(model, fit, numbers)
-    except ValueError:  # AdaBoost, for one, refuses when no column tells anything about the target
-        return _constant(name, classes, numbers, len(ask), positive, "could not be fitted")
-    with np.errstate(all="ignore"):
+    # One thread: two evaluations side by side, each with a thread for every core, starve both.
+    with need("threadpoolctl").threadpool_limits(1), np.errstate(all="ignore"):
+        try:
+            note = _fit(model, fit, numbers)
+        except ValueError:  # AdaBoost, for one, refuses when no column tells about the target
+            return _constant(name, classes, numbers, len(ask), positive, "could not be fitted")
         labels = classes[np.asarray(model.predict(ask)).astype(int)]
         scores = None if positive is None else _scores(model, ask)
     return Prediction(name, labels, scores, note)
@@ -222,7 +223,7 @@ def _predict(
 def _fit(model: Any, rows: np.ndarray, numbers: np.ndarray) -> str:
     """Fit, and say so if the iterations ran out; that is no reason to stop a comparison."""
     unfinished = need("sklearn.exceptions").ConvergenceWarning
-    with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", unfinished)
         model.fit(rows, numbers)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aquatint.columns import RANGED, Date, Datetime, bin_edges
+from aquatint.columns import POINT, RANGED, Date, Datetime, bin_edges
 from aquatint.evaluate.classifiers import RECIPES
 from aquatint.evaluate.extras import EvaluationError, need
 from aquatint.evaluate.report import Evaluation
@@ -31,6 +31,8 @@ _MATRIX = 40
 """The most columns in the heat map of pairs."""
 _BARS = 10
 """The most categories drawn of a column; the others are drawn as one."""
+_UNEVEN = 4
+"""Bins that differ in width by this factor are drawn alike: a bin for a point has no area."""
 _WRITTEN = 16
 """The most columns at which the numbers are written into the heat map."""
 
@@ -152,15 +154,21 @@ def roc_curves(evaluation: Evaluation) -> Figure:
 
 def _draw_range(axes: Axes, column: Any, real: np.ndarray, synthetic: np.ndarray) -> None:
     edges, bins = np.array(bin_edges(column)), column.present_cells
-    # Bins may differ in width: the area, not the height, is the share.
     widths = np.diff(edges) / (edges[-1] - edges[0])
-    heights = [shares[:bins] / (widths * bins) for shares in (real, synthetic)]
-    axes.stairs(heights[0], edges, fill=True, color=REAL, alpha=0.35)
-    axes.stairs(heights[0], edges, color=REAL, linewidth=0.8)
-    axes.stairs(heights[1], edges, color=SYNTHETIC, linewidth=1.5)
-    axes.set_xlim(edges[0], edges[-1])
+    heights = [real[:bins], synthetic[:bins]]
+    even = widths.max() < _UNEVEN * widths.min()
+    if even:  # the area, not the height, is the share
+        heights = [shares / (widths * bins) for shares in heights]
+    places = edges if even else np.arange(bins + 1)
+    axes.stairs(heights[0], places, fill=True, color=REAL, alpha=0.35)
+    axes.stairs(heights[0], places, color=REAL, linewidth=0.8)
+    axes.stairs(heights[1], places, color=SYNTHETIC, linewidth=1.5)
+    axes.set_xlim(places[0], places[-1])
     axes.set_ylim(bottom=0)
-    _label_ends(axes, column)
+    if even:
+        _label_ends(axes, column)
+    else:
+        _label_slots(axes, column, edges)
     _percent(axes.yaxis)
     if real[bins] or synthetic[bins]:
         ours, theirs = (f"{100 * shares[bins]:.1f} %" for shares in (real, synthetic))
@@ -172,10 +180,8 @@ def _label_ends(axes: Axes, column: Any) -> None:
     """Write dates as dates, and short numbers."""
     if isinstance(column, (Date, Datetime)):
         low, high = column.limits
-        per_day = 1 if isinstance(column, Date) else 86_400
         places = [low, (low + high) / 2, high]
-        days = [dt.date(1970, 1, 1) + dt.timedelta(days=floor(x / per_day)) for x in places]
-        axes.set_xticks(places, [day.isoformat() for day in days])
+        axes.set_xticks(places, [_value(column, place) for place in places])
         first, _, last = axes.get_xticklabels()
         first.set_horizontalalignment("left")
         last.set_horizontalalignment("right")
@@ -183,6 +189,26 @@ def _label_ends(axes: Axes, column: Any) -> None:
         ticker = need("matplotlib.ticker")
         axes.xaxis.set_major_locator(ticker.MaxNLocator(4))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: _brief(x)))
+
+
+def _label_slots(axes: Axes, column: Any, edges: np.ndarray) -> None:
+    """Write some of the edges between bins drawn alike; a bin for a point has it in its middle."""
+    point = np.diff(edges) <= POINT * (edges[-1] - edges[0]) * 1.001
+    marks = [(float(i) + 0.5, edges[i]) for i in np.flatnonzero(point)]
+    beside = np.append(point, False) | np.insert(point, 0, False)
+    marks = sorted(marks + [(float(i), edges[i]) for i in np.flatnonzero(~beside)])
+    dated = isinstance(column, (Date, Datetime))
+    marks = marks[:: max(1, ceil(len(marks) / (2 if dated else 6)))]
+    axes.set_xticks([place for place, _ in marks], [_value(column, x) for _, x in marks])
+    if dated:
+        axes.get_xticklabels()[0].set_horizontalalignment("left")
+
+
+def _value(column: Any, number: float) -> str:
+    if not isinstance(column, (Date, Datetime)):
+        return _brief(round(number, 3))
+    per_day = 1 if isinstance(column, Date) else 86_400
+    return (dt.date(1970, 1, 1) + dt.timedelta(days=floor(number / per_day))).isoformat()
 
 
 def _draw_categories(

@@ -13,15 +13,21 @@ from aquatint.features.marginals import Marginals
 from aquatint.release.model import Block
 
 
-def counting_parts(block: Block) -> Iterable[tuple[Marginals, np.ndarray, float]]:
-    """Give the marginals in a block with their noisy counts and the noise's standard deviation."""
+def noisy_leaves(block: Block) -> Iterable[tuple[FeatureMap, np.ndarray, float]]:
+    """Give each leaf of a block with its noisy sum and the noise's standard deviation."""
     start = 0
     for leaf in leaves(block.map):
-        part = slice(start, start + leaf.dim)
+        place = slice(start, start + leaf.dim)
         start += leaf.dim
+        yield leaf, block.sum[place], float(block.stderr[place][0])
+
+
+def counting_parts(block: Block) -> Iterable[tuple[Marginals, np.ndarray, float]]:
+    """Give the marginals in a block with their noisy counts and the noise's standard deviation."""
+    for leaf, sums, deviation in noisy_leaves(block):
         plain, weight = unscaled(leaf)
         if isinstance(plain, Marginals):
-            yield plain, block.sum[part] / weight, float(block.stderr[part][0] / weight)
+            yield plain, sums / weight, deviation / weight
 
 
 def unscaled(leaf: FeatureMap) -> tuple[FeatureMap, float]:

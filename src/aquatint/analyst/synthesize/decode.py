@@ -24,6 +24,8 @@ from aquatint.schema import Schema
 
 Limits = tuple[float, float]
 
+TEXT = pd.Series(["text"]).dtype  # object before pandas 3, "str" since
+
 
 def decode(
     schema: Schema,
@@ -176,7 +178,7 @@ def _listed(column: Any, code: np.ndarray) -> Any:
         plain = lookup[np.minimum(code, len(values))]
         return _holes(plain, absent) if column.missing else plain
     lookup = np.array([*values, None], dtype=object)
-    return lookup[np.minimum(code, len(values))]
+    return pd.Series(lookup[np.minimum(code, len(values))], dtype=TEXT)
 
 
 def _unused(values: list[int]) -> int:

@@ -3,13 +3,15 @@
 Within a component the columns are independent, so the mean of a product of features is the product
 of their means. A Fourier feature is a product over columns, a Hermite feature reads one column, and
 in each the mean over a component is a sum over cells: its probabilities times the feature's mean in
-the cell. The latter is an average over a few points of the cell, computed once.
+the cell. The latter is computed once: exactly for waves, which may be shorter than a cell, and as
+an average over points of the cell for Hermite's polynomials.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import sqrt
 from typing import Any
 
@@ -28,7 +30,9 @@ from aquatint.features.marginals import Count, Marginals
 from aquatint.schema import Schema
 
 POINTS = 8
-"""Points of a cell over which a feature is averaged."""
+"""Points of a cell over which a feature is averaged, at least."""
+ALL_POINTS = 256
+"""Points of a column with few cells, in all of them together."""
 
 
 def has_closed_form(leaf: FeatureMap) -> bool:
@@ -36,12 +40,16 @@ def has_closed_form(leaf: FeatureMap) -> bool:
     if isinstance(leaf, Scaled):
         return has_closed_form(leaf.inner)
     if isinstance(leaf, ByLabel):
-        return has_closed_form(leaf.inner) and leaf.label not in leaf.inner.reads[0]
+        return has_closed_form(leaf.inner) and leaf.label not in _columns(leaf.inner)
     if isinstance(leaf, Product):
-        columns = [reads[0] | reads[1] for reads in (leaf.left.reads, leaf.right.reads)]
-        apart = not columns[0] & columns[1]
+        apart = not _columns(leaf.left) & _columns(leaf.right)
         return apart and has_closed_form(leaf.left) and has_closed_form(leaf.right)
     return isinstance(leaf, (Fourier, Hermite, Marginals, Count))
+
+
+def _columns(part: FeatureMap) -> frozenset[str]:
+    """Give the columns that a map reads, as cells or as numbers."""
+    return part.reads[0] | part.reads[1]
 
 
 @dataclass(frozen=True)
@@ -72,14 +80,14 @@ class Means:
         if isinstance(part, Scaled):
             return self(part.inner, cells) * part.weight
         if isinstance(part, Product):
-            return _outer(self(part.left, cells), self(part.right, cells))
+            return outer(self(part.left, cells), self(part.right, cells))
         if isinstance(part, Fourier):
             return self._fourier(part, cells)
         if isinstance(part, Hermite):
             return self._hermite(part, cells)
         if isinstance(part, Marginals):
             return torch.cat(
-                [reduce(_outer, [_merged(part, n, cells) for n in s]) for s in part.sets], 1
+                [reduce(outer, [counted(part, n, cells) for n in s]) for s in part.sets], 1
             )
         return torch.ones(len(cells.probabilities), 1)
 
@@ -87,7 +95,8 @@ class Means:
         """Multiply the columns' characteristic functions; a missing value makes the row zero."""
         mean: Tensor | None = None
         for place, name in enumerate(part.columns):
-            table = self._table(part, name, lambda u, f=part.frequencies[place]: _turns(u, f))
+            waves = partial(_waves, frequencies=part.frequencies[place])
+            table = self._table(part, name, waves)
             column = cells[name].to(table.dtype) @ table
             mean = column if mean is None else mean * column
         if mean is None:
@@ -99,50 +108,80 @@ class Means:
         lines = []
         for place, name in enumerate(part.columns):
 
-            def features(u: Tensor, place: int = place) -> Tensor:
-                points = Rows({}, dict.fromkeys(part.columns, u), len(u))
-                return part(points).reshape(len(u), part.order + 1, -1)[:, :, place]
+            def means(column: Any, place: int = place) -> Tensor:
+                points = _points(column)
+                u = points.flatten()
+                features = part(Rows({}, dict.fromkeys(part.columns, u), len(u)))
+                by_column = features.reshape(*points.shape, part.order + 1, -1)
+                return by_column[..., place].mean(1)
 
-            lines.append(cells[name] @ self._table(part, name, features))
+            lines.append(cells[name] @ self._table(part, name, means))
         return torch.stack(lines, 2).flatten(1)
 
-    def _table(self, part: FeatureMap, name: str, features: Any) -> Tensor:
-        """Give a column's feature means in each of its cells, shape (cells, features)."""
+    def _table(self, part: FeatureMap, name: str, means: Callable[[Any], Tensor]) -> Tensor:
+        """Give a column's feature means in each of its cells; a missing value has zeros."""
         key = (id(part), name)
         if key not in self._tables:
-            points = _points(self.schema.columns[name])
-            means = features(points.flatten()).reshape(*points.shape, -1).mean(1)
-            missing = torch.zeros(int(self.schema.columns[name].missing), means.shape[1])
-            self._tables[key] = torch.cat([means, missing.to(means.dtype)])
+            column = self.schema.columns[name]
+            present = means(column)
+            missing = present.new_zeros(int(column.missing), present.shape[1])
+            self._tables[key] = torch.cat([present, missing])
         return self._tables[key]
 
 
-def _turns(u: Tensor, frequencies: Tensor) -> Tensor:
-    return torch.exp(2j * torch.pi * u.double()[:, None] * frequencies).to(torch.complex64)
+def _waves(column: Any, frequencies: Tensor) -> Tensor:
+    """Give the mean of exp(2πi·f·u) over each cell, exactly, shape (cells, frequencies).
+
+    Over an interval of width w around m it is exp(2πi·f·m)·sinc(f·w). Over n points at a distance h
+    it is Dirichlet's kernel in the place of sinc: sinc(f·n·h)/sinc(f·h).
+    """
+    middle, width, step = (torch.from_numpy(part)[:, None] for part in _spans(column))
+    one = torch.sinc(frequencies * step)
+    ratio = torch.sinc(frequencies * width) / torch.where(one.abs() < 1e-9, 1.0, one)
+    in_phase = torch.cos(torch.pi * frequencies * (width - step))  # the limit where sinc(f·h) is 0
+    mean = torch.where(one.abs() < 1e-9, in_phase, ratio)
+    return (torch.exp(2j * torch.pi * frequencies * middle) * mean).to(torch.complex64)
 
 
-def _outer(left: Tensor, right: Tensor) -> Tensor:
+def _spans(column: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give each cell's middle and width in the unit interval, and the distance of its values.
+
+    The distance is zero where values lie everywhere; n points at a distance h have width n·h.
+    """
+    if not isinstance(column, RANGED):
+        count = column.present_cells
+        return np.linspace(0, 1, max(count, 2))[:count], np.zeros(count), np.zeros(count)
+    left, width, whole = widths_and_edges(column)
+    low, high = column.limits
+    step = np.full(len(left), 1.0 if whole else 0.0)
+    middle = left + (width - step) / 2 - low
+    return middle / (high - low), width / (high - low), step / (high - low)
+
+
+def outer(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply every feature of each row with every other's, shape (n, left · right)."""
     return (left[:, :, None] * right[:, None, :]).flatten(1)
 
 
-def _merged(part: Marginals, name: str, cells: Cells) -> Tensor:
+def counted(part: Marginals, name: str, cells: Mapping[str, Tensor] | Cells) -> Tensor:
+    """Give the probabilities of the groups of cells that a map counts apart, shape (n, groups)."""
     fine = cells[name]
     if name not in part.merged:
         return fine
-    place = torch.tensor(part.merged[name])
+    place = torch.tensor(part.merged[name], device=fine.device)
     return fine.new_zeros(len(fine), part.counted[name]).index_add(1, place, fine)
 
 
 def _points(column: Any) -> Tensor:
     """Give points of each cell in the unit interval, evenly spaced, shape (cells, points)."""
     if not isinstance(column, RANGED):
-        count = column.present_cells
-        return torch.linspace(0, 1, max(count, 2))[:count, None]
-    left, width, step = widths_and_edges(column)
+        return torch.from_numpy(_spans(column)[0]).float()[:, None]
+    left, width, whole = widths_and_edges(column)
     low, high = column.limits
-    share = (np.arange(POINTS) + 0.5) / POINTS
+    count = max(POINTS, ALL_POINTS // len(left))
+    share = (np.arange(count) + 0.5) / count
     number = left[:, None] + share * width[:, None]
-    number = np.floor(number) if step else number
+    number = np.floor(number) if whole else number
     return torch.from_numpy(np.clip((number - low) / (high - low), 0, 1)).float()
 
 

@@ -20,6 +20,7 @@ from aquatint.schema import Schema
 
 Method = Literal["auto", "mixture", "network"]
 METHODS: tuple[str, ...] = get_args(Method)
+KINDS: dict[str, type[Mixture | Network]] = {"mixture": Mixture, "network": Network}
 
 
 class Synthesizer(Protocol):
@@ -110,12 +111,12 @@ def sample(
 def load_model(path: str | Path) -> Synthesizer:
     """Read a model that ``save`` wrote."""
     method, schema, tensors, settings = store.load(path)
-    kinds: dict[str, Any] = {"mixture": Mixture.from_parts, "network": Network.from_parts}
-    if method not in kinds:
-        msg = f"{path} holds a model of kind {method!r}, which this Aquatint does not know"
-        raise ReleaseError(msg)
-    model: Synthesizer = kinds[method](schema, tensors, settings)
-    return model
+    if method not in KINDS:
+        store.refuse(path, f"this Aquatint does not know models of kind {method[:40]!r}")
+    try:
+        return KINDS[method].from_parts(schema, tensors, settings)
+    except ReleaseError as error:
+        store.refuse(path, str(error))
 
 
 def open_model(
@@ -127,10 +128,16 @@ def open_model(
     progress: bool = True,
 ) -> Synthesizer:
     """Open a saved model, or fit one to the release in a file; a wrong condition is told first."""
-    if is_model(path):
-        return load_model(path)
     if method not in METHODS:
         raise ReleaseError(_unknown(method))
+    if is_model(path):
+        model = load_model(path)
+        if method != "auto" and not isinstance(model, KINDS[method]):
+            kind = type(model).__name__.lower()
+            msg = f"{path} holds a {kind}, not a {method}: leave the method out, or give a release"
+            raise ReleaseError(msg)
+        conditions(model.schema, where)
+        return model
     release = load(path)
     conditions(release.schema, where)
     return synthesize(release, cast("Method", method), seed=seed, progress=progress)

@@ -17,14 +17,15 @@ from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
 from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
 from aquatint.analyst.synthesize.fit import Effort, fit
+from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.terms import Term, terms_of
-from aquatint.analyst.where import Condition, Where, conditions
+from aquatint.analyst.where import Condition, Where, conditions, limits_of
 from aquatint.columns import RANGED
 from aquatint.errors import DataError, ReleaseError
 from aquatint.features import FeatureMap, leaves
 from aquatint.features.marginals import Count, Marginals
 from aquatint.progress import track
-from aquatint.release.histograms import counting_parts, unscaled
+from aquatint.release.histograms import noisy_leaves, unscaled
 from aquatint.release.model import Release
 from aquatint.schema import Schema
 
@@ -93,10 +94,7 @@ class Mixture:
         heights = {
             n: self.histogram(n) for n, c in self.schema.columns.items() if isinstance(c, RANGED)
         }
-        limits = {
-            n: (c.low, c.high) for n, c in given.items() if np.isfinite([c.low, c.high]).all()
-        }
-        table = decode(self.schema, codes, rng, heights=heights, limits=limits)
+        table = decode(self.schema, codes, rng, heights=heights, limits=limits_of(given))
         return table.iloc[rng.permutation(count)].reset_index(drop=True)
 
     def _condition(
@@ -134,42 +132,52 @@ class Mixture:
         cls, schema: Schema, tensors: Mapping[str, Tensor], _settings: Mapping[str, Any]
     ) -> Mixture:
         """Rebuild a saved model."""
+        _check(schema, tensors)
         places = list(enumerate(schema.columns))
         atoms = Atoms(
             {name: tensors[f"atoms.{i}"].numpy() for i, name in places},
             {name: tensors[f"within.{i}"].numpy() for i, name in places},
         )
-        model = cls(schema, atoms, tensors["weights"].numpy(), tensors["probabilities"].numpy())
-        _check(model)
-        return model
+        return cls(schema, atoms, tensors["weights"].numpy(), tensors["probabilities"].numpy())
 
-
-def _check(model: Mixture) -> None:
-    """Refuse a model whose parts do not fit together; a file may come from anyone."""
-    cells = model.schema.cells()
-    for name, atom in model.atoms.of_cell.items():
-        numbered = atom.dtype.kind == "i" and np.array_equal(
-            np.unique(atom), np.arange(atom.max() + 1)
+    def __repr__(self) -> str:
+        return (
+            f"Mixture(table {self.schema.name!r}, {len(self.weights):,} components, "
+            f"{len(self.schema.columns):,} columns)"
         )
-        if atom.shape != (cells[name],) or not numbered:
-            msg = f"the model's atoms do not fit column {name!r}"
-            raise ReleaseError(msg)
-        if not _are_shares(model.atoms.within[name], (cells[name],)):
-            msg = f"the model's cells do not fit column {name!r}"
-            raise ReleaseError(msg)
-    size = len(model.weights) if model.weights.ndim == 1 else 0
-    shares = _are_shares(model.weights, (size,)) and size > 0 and model.weights.sum() > 0
-    if not shares or not _are_shares(model.probabilities, (size, model.atoms.total)):
-        msg = "the model's weights and probabilities do not fit together"
+
+
+def _check(schema: Schema, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not a mixture over the schema's cells; a file may come from anyone.
+
+    Everything is checked before it is used: names, types, shapes, and that shares add up to one.
+    """
+    parts = {f"{part}.{i}" for part in ("atoms", "within") for i in range(len(schema.columns))}
+    if set(tensors) != parts | {"weights", "probabilities"}:
+        msg = "its tensors are not those of a mixture over the schema's columns"
         raise ReleaseError(msg)
-
-
-def _are_shares(values: np.ndarray, shape: tuple[int, ...]) -> bool:
-    return (
-        values.shape == shape
-        and values.dtype.kind == "f"
-        and bool(np.isfinite(values).all() and (values >= 0).all())
-    )
+    sizes = []
+    for i, (name, cells) in enumerate(schema.cells().items()):
+        atom, within = tensors[f"atoms.{i}"], tensors[f"within.{i}"]
+        numbers = atom.dtype == torch.int64 and atom.shape == (cells,)
+        if not numbers or atom.min() < 0 or atom.max() >= cells or not atom.bincount().all():
+            msg = f"its atoms do not fit column {name!r}"
+            raise ReleaseError(msg)
+        sizes.append(int(atom.max()) + 1)
+        if not are_shares(within, (cells,)) or not add_up(
+            torch.zeros(sizes[-1]).double().index_add(0, atom, within.double())
+        ):
+            msg = f"its cells do not fit column {name!r}"
+            raise ReleaseError(msg)
+    weights, probabilities = tensors["weights"], tensors["probabilities"]
+    if not are_shares(weights, (weights.numel(),)) or not add_up(weights.sum()):
+        msg = "its weights do not add up to one"
+        raise ReleaseError(msg)
+    if not are_shares(probabilities, (len(weights), sum(sizes))) or not all(
+        add_up(part.sum(1)) for part in torch.split(probabilities, sizes, 1)
+    ):
+        msg = "its probabilities do not add up to one in every column"
+        raise ReleaseError(msg)
 
 
 def fit_mixture(
@@ -215,15 +223,11 @@ def _terms(release: Release, atoms: Atoms) -> list[Term]:
     rows = max(release.count, 1.0)
     terms: list[Term] = []
     for block in release.blocks:
-        for part, counts, deviation in counting_parts(block):
-            terms += terms_of(part, counts / rows, deviation / rows, atoms)
-        start = 0
-        for leaf in leaves(block.map):
-            place = slice(start, start + leaf.dim)
-            start += leaf.dim
-            plain = unscaled(leaf)[0]
-            if isinstance(plain, (Marginals, Count)) or not has_closed_form(leaf):
-                continue
-            mean, deviation = block.sum[place] / rows, float(block.stderr[place][0]) / rows
-            terms.append(embedding_term(leaf, mean, deviation, release.schema, atoms))
+        for leaf, sums, deviation in noisy_leaves(block):
+            part, weight = unscaled(leaf)
+            mean, noise = sums / rows, deviation / rows
+            if isinstance(part, Marginals):
+                terms += terms_of(part, mean / weight, noise / weight, atoms)
+            elif has_closed_form(leaf) and not isinstance(part, Count):
+                terms.append(embedding_term(leaf, mean, noise, release.schema, atoms))
     return terms

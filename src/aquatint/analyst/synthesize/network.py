@@ -23,6 +23,7 @@ from aquatint.analyst.synthesize.network_targets import (
     targets_of,
 )
 from aquatint.analyst.synthesize.network_training import Training, one_thread, start, train
+from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.where import Where, conditions
 from aquatint.errors import DataError, ReleaseError
 from aquatint.progress import track
@@ -35,6 +36,9 @@ HIDDEN = (256, 256)
 LATENT = 8
 COMPONENTS = 64
 RATE = 1e-2
+LARGEST = 1e6
+"""Trained weights are far smaller, and sums of their products stay finite."""
+MOST_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,35 +122,67 @@ class Network:
         cls, schema: Schema, tensors: Mapping[str, Tensor], settings: Mapping[str, Any]
     ) -> Network:
         """Rebuild a saved model; its layers are as wide as the tensors in the file."""
-        weights = dict(tensors)
         try:
-            shares = weights.pop("shares").numpy()
-            hidden: list[int] = []
-            while f"norms.{len(hidden)}.weight" in weights:
-                hidden.append(len(weights[f"norms.{len(hidden)}.weight"]))
-            generator = Generator(
-                len(shares),
-                weights["last.weight"].shape[0],
-                hidden,
-                weights["noise.weight"].shape[1],
-                weights["component.weight"].shape[0],
-            )
-            generator.load_state_dict(weights)
-            codes, values = frozenset(settings["codes"]), frozenset(settings["values"])
-            network = cls(schema, codes, values, settings["label"], shares, generator.eval())
-            _check(network)
-        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            _check(schema, tensors, settings)
+        except (LookupError, TypeError, ValueError) as error:
             msg = f"the network in the file does not fit together: {error}"
             raise ReleaseError(msg) from None
-        return network
+        weights = dict(tensors)
+        shares = weights.pop("shares").numpy()
+        generator = _empty_generator(weights, len(shares))
+        generator.load_state_dict(weights, assign=True)
+        codes, values = frozenset(settings["codes"]), frozenset(settings["values"])
+        return cls(schema, codes, values, settings["label"], shares, generator.eval())
+
+    def __repr__(self) -> str:
+        return (
+            f"Network(table {self.schema.name!r}, {self.generator.components:,} components, "
+            f"{len(self.schema.columns):,} columns)"
+        )
 
 
-def _check(network: Network) -> None:
-    """Refuse parts that do not belong to one model."""
-    label = network.label
-    classes = 1 if label is None else network.schema.columns[label].cells
-    outputs = sum(head.width for head in network.heads.values())
-    if network.shares.shape != (classes,) or network.generator.last.out_features != outputs:
+def _empty_generator(weights: Mapping[str, Tensor], classes: int) -> Generator:
+    """Make a generator with layers as wide as the weights, without memory for its own."""
+    norms = [f"norms.{i}.weight" for i in range(len(weights))]
+    with torch.device("meta"):
+        return Generator(
+            classes,
+            len(weights["last.weight"]),
+            [len(weights[name]) for name in norms if name in weights],
+            weights["noise.weight"].shape[1],
+            len(weights["component.weight"]),
+        )
+
+
+def _check(schema: Schema, tensors: Mapping[str, Tensor], settings: Mapping[str, Any]) -> None:
+    """Refuse parts that do not belong to one network; a file may come from anyone.
+
+    Everything is checked before it is used: names, types, shapes, sizes, and the schema's columns.
+    """
+    codes, values, label = settings["codes"], settings["values"], settings["label"]
+    if not {*codes, *values} <= set(schema.columns) or (label is not None and label not in codes):
+        msg = "its columns are not those of the schema"
+        raise ValueError(msg)
+    weights = dict(tensors)
+    shares = weights.pop("shares")
+    classes = 1 if label is None else schema.columns[label].cells
+    if not are_shares(shares, (classes,)) or not add_up(shares.sum()):
+        msg = "its classes are not those of the schema's label"
+        raise ValueError(msg)
+    wanted = _empty_generator(weights, classes).state_dict()
+    if {n: (t.dtype, t.shape) for n, t in weights.items()} != {
+        n: (t.dtype, t.shape) for n, t in wanted.items()
+    }:
+        msg = "its layers do not follow on each other"
+        raise ValueError(msg)
+    if not all((tensor.abs() < LARGEST).all() for tensor in weights.values()):
+        msg = "its weights are not finite"
+        raise ValueError(msg)
+    if sum(schema.columns[name].cells for name in {*codes, *values}) > MOST_CELLS:
+        msg = f"its columns have more than {MOST_CELLS:,} cells"
+        raise ValueError(msg)
+    heads = heads_of(schema, frozenset(codes), frozenset(values), label)
+    if sum(head.width for head in heads.values()) != len(weights["last.weight"]):
         msg = "its heads are not those of the schema's columns"
         raise ValueError(msg)
 

@@ -1,4 +1,4 @@
-"""The mean features of soft rows, for every kind of map that has a gradient.
+"""The mean features of soft rows, for every kind of map that `has_closed_form`.
 
 A generated row's columns are independent given the generator's input, so the mean of a product of
 features is the product of their means. Sums over rows are matrix products: no tensor of rows ×
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from math import pi, sqrt
 
 import torch
 from torch import Tensor
 
+from aquatint.analyst.synthesize.expect import counted, outer
 from aquatint.analyst.synthesize.network_heads import Choice, Head, SoftRows
 from aquatint.features import onehot
 from aquatint.features.algebra import ByLabel, Product, Scaled
@@ -21,17 +23,6 @@ from aquatint.features.base import FeatureMap, Rows
 from aquatint.features.fourier import Fourier
 from aquatint.features.hermite import Hermite
 from aquatint.features.marginals import Marginals
-
-
-def has_gradient(leaf: FeatureMap) -> bool:
-    """Whether a generator can be trained on a leaf; hashed counts cannot be differentiated."""
-    if isinstance(leaf, (Scaled, ByLabel)):
-        return has_gradient(leaf.inner)
-    if isinstance(leaf, Product):
-        codes, values = leaf.left.reads, leaf.right.reads
-        apart = not (codes[0] | codes[1]) & (values[0] | values[1])
-        return apart and has_gradient(leaf.left) and has_gradient(leaf.right)
-    return isinstance(leaf, (Fourier, Hermite, Marginals))
 
 
 def as_product(leaf: FeatureMap) -> FeatureMap:
@@ -73,15 +64,16 @@ class Means:
         if isinstance(part, Scaled):
             return self.rows(part.inner, rows) * part.weight
         if isinstance(part, Product):
-            return _outer(self.rows(part.left, rows), self.rows(part.right, rows))
+            return outer(self.rows(part.left, rows), self.rows(part.right, rows))
         if isinstance(part, Fourier):
             return self._fourier(part, rows)
         if isinstance(part, Hermite):
             return self._hermite(part, rows)
         if isinstance(part, Marginals):
-            return torch.cat([self._set(part, s, rows) for s in part.sets], dim=1)
-        msg = f"{part.kind} has no gradient"
-        raise TypeError(msg)
+            return torch.cat(
+                [reduce(outer, [counted(part, n, rows.cells) for n in s]) for s in part.sets], 1
+            )
+        return torch.ones(rows.count, 1, device=rows.weight.device)
 
     def _fourier(self, part: Fourier, rows: SoftRows) -> Tensor:
         """Multiply the columns' characteristic functions; a missing value makes the row zero."""
@@ -140,16 +132,10 @@ class Means:
             self._tables[part, name] = features / sqrt(len(part.columns))
         return self._tables[part, name]
 
-    def _set(self, part: Marginals, columns: tuple[str, ...], rows: SoftRows) -> Tensor:
-        out = _counted(part, columns[0], rows)
-        for name in columns[1:]:
-            out = _outer(out, _counted(part, name, rows))
-        return out
-
     def _pairs(self, part: Marginals, rows: SoftRows, count: int) -> Tensor:
         """Give all pairs from one Gram matrix of the one-hot columns."""
         names = [name for name, _ in part.columns]
-        hot = torch.cat([_counted(part, name, rows) for name in names], dim=1)
+        hot = torch.cat([counted(part, name, rows.cells) for name in names], dim=1)
         size = rows.count // count
         left, right = (rows.weight * hot).view(count, size, -1), hot.view(count, size, -1)
         gram = torch.bmm(left.transpose(1, 2), right) / size
@@ -158,24 +144,11 @@ class Means:
         return gram.flatten(1)[:, self._pair_places[part]]
 
 
-def _outer(left: Tensor, right: Tensor) -> Tensor:
-    return (left[:, :, None] * right[:, None, :]).flatten(1)
-
-
 def _places(head: Head) -> Tensor:
     if not isinstance(head, Choice) or head.place is None:
         msg = "a column without an order has no place"
         raise TypeError(msg)
     return head.place
-
-
-def _counted(part: Marginals, name: str, rows: SoftRows) -> Tensor:
-    """Give the probabilities of the cells that a map counts apart."""
-    fine = rows.cells[name]
-    if name not in part.merged:
-        return fine
-    place = torch.tensor(part.merged[name], device=fine.device)
-    return fine.new_zeros(len(fine), part.counted[name]).index_add(1, place, fine)
 
 
 def _pair_places(part: Marginals) -> Tensor:

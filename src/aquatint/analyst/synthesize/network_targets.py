@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from aquatint.analyst.synthesize.expect import has_closed_form
 from aquatint.analyst.synthesize.network_heads import SoftRows
-from aquatint.analyst.synthesize.network_means import Means, as_product, has_gradient
-from aquatint.features import leaves
+from aquatint.analyst.synthesize.network_means import Means, as_product
 from aquatint.features.algebra import ByLabel, Product
 from aquatint.features.base import FeatureMap
 from aquatint.features.marginals import Count, Marginals
-from aquatint.release.histograms import on_simplex, unscaled
+from aquatint.release.histograms import noisy_leaves, on_simplex, unscaled
 from aquatint.release.model import Release
 
 SMALL = 64
@@ -83,13 +84,12 @@ def targets_of(
     count = max(release.count, 1.0)
     found = []
     for leaf, sums, deviation in _leaves(release):
-        if isinstance(leaf, Count) or not has_gradient(leaf):
+        if isinstance(leaf, Count) or not has_closed_form(leaf):
             continue
         if leaf.reads == (frozenset({label}), frozenset()):
             continue  # the class counts: labels are drawn in their shares
-        by_label = isinstance(leaf, ByLabel) and leaf.label == label
-        part = leaf.inner if by_label and isinstance(leaf, ByLabel) else as_product(leaf)
-        rows = len(shares) if by_label else 1
+        inner = _by_class(leaf, label)
+        part, rows = (as_product(leaf), 1) if inner is None else (inner, len(shares))
         table, sizes = _tables(part, rows)
         found.append(
             Target(
@@ -107,10 +107,10 @@ def targets_of(
 def class_shares(release: Release, label: str) -> np.ndarray:
     """Give the share of every class from all counts of a release by class; uniform without any."""
     cells = release.schema.columns[label].cells
-    seen, weight = np.zeros(cells), 0.0
+    seen = np.zeros(cells)
     for leaf, sums, deviation in _leaves(release):
         for counts, variance in _class_counts(leaf, sums, deviation, label):
-            seen, weight = seen + counts / variance, weight + 1 / variance
+            seen = seen + counts / variance
     total = float(np.maximum(seen, 0.0).sum())
     return on_simplex(seen / total) if total > 0 else np.full(cells, 1 / cells)
 
@@ -119,26 +119,26 @@ def class_histograms(release: Release, label: str | None) -> dict[str, np.ndarra
     """Give each column's noisy counts by class, shape (classes, cells), or over all rows."""
     found: dict[str, np.ndarray] = {}
     for leaf, sums, deviation in _leaves(release):
-        by_label = isinstance(leaf, ByLabel) and leaf.label == label
-        part, weight = unscaled(leaf.inner if isinstance(leaf, ByLabel) and by_label else leaf)
+        inner = _by_class(leaf, label)
+        part, weight = unscaled(leaf if inner is None else inner)
         if not isinstance(part, Marginals):
             continue
         table = np.maximum(sums / weight, deviation / weight).reshape(-1, part.dim)
         for columns in part.sets:
             name = columns[0]
-            if len(columns) == 1 and name not in part.merged and (by_label or name not in found):
+            new = inner is not None or name not in found
+            if len(columns) == 1 and name not in part.merged and new:
                 found[name] = table[:, part.set_slice(columns)]
     return found
 
 
 def _leaves(release: Release) -> Iterable[tuple[FeatureMap, np.ndarray, float]]:
-    """Give each leaf with its noisy sum and the standard deviation of its noise."""
-    for block in release.blocks:
-        start = 0
-        for leaf in leaves(block.map):
-            place = slice(start, start + leaf.dim)
-            start += leaf.dim
-            yield leaf, block.sum[place], float(block.stderr[place][0])
+    return chain.from_iterable(noisy_leaves(block) for block in release.blocks)
+
+
+def _by_class(leaf: FeatureMap, label: str | None) -> FeatureMap | None:
+    """Give the map that a leaf has for every class of the label, if it has one."""
+    return leaf.inner if isinstance(leaf, ByLabel) and leaf.label == label else None
 
 
 def _tables(part: FeatureMap, classes: int) -> tuple[Tensor, Tensor]:
@@ -153,31 +153,25 @@ def _class_counts(
     leaf: FeatureMap, sums: np.ndarray, deviation: float, label: str
 ) -> Iterable[tuple[np.ndarray, float]]:
     """Give the counts by class, and their variance, of every table that has the label."""
-    by_label = isinstance(leaf, ByLabel) and leaf.label == label
-    part, weight = unscaled(leaf.inner if isinstance(leaf, ByLabel) else leaf)
+    inner = _by_class(leaf, label)
+    part, weight = unscaled(leaf if inner is None else inner)
     if not isinstance(part, Marginals) or label in part.merged:
         return
-    variance = (deviation / weight) ** 2
-    if by_label and isinstance(leaf, ByLabel):
-        table = sums.reshape(leaf.classes, -1) / weight
-        for columns in part.sets:
-            counts = table[:, part.set_slice(columns)]
-            yield counts.sum(1), variance * counts.shape[1]
-    elif not isinstance(leaf, ByLabel):
-        for columns in part.sets:
-            if label in columns:
-                shape = [part.counted[name] for name in columns]
-                counts = (sums / weight)[part.set_slice(columns)].reshape(shape)
-                others = tuple(i for i, name in enumerate(columns) if name != label)
-                yield (
-                    counts.sum(others),
-                    variance * counts.size / counts.shape[columns.index(label)],
-                )
+    counts, variance = (sums / weight).reshape(-1, part.dim), (deviation / weight) ** 2
+    for columns in part.sets:
+        table = counts[:, part.set_slice(columns)]
+        if inner is None:
+            if label not in columns:
+                continue
+            sizes = [part.counted[name] for name in columns]
+            table = np.moveaxis(table.reshape(sizes), columns.index(label), 0)
+        table = table.reshape(len(table), -1)
+        yield table.sum(1), variance * table.shape[1]
 
 
 def reads(release: Release) -> tuple[frozenset[str], frozenset[str]]:
     """Give the columns whose cells, and those whose values, a generator can learn from."""
-    used = [leaf.reads for leaf, _, _ in _leaves(release) if has_gradient(leaf)]
+    used = [leaf.reads for leaf, _, _ in _leaves(release) if has_closed_form(leaf)]
     codes, values = zip(*used, strict=True) if used else ((), ())
     return frozenset[str]().union(*codes), frozenset[str]().union(*values)
 
