@@ -6,7 +6,7 @@
 - `auto` is the default plan and `synthesize(release, "auto")`. `dp_merf` and `dp_hp` are the plans
   of the papers, with the network. No method has any other setting.
 - The seed is that of the simulated noise (`simulate=`), of the fit and of the drawing of rows.
-- `--guess` is a public guess of the number of rows, for the plan.
+- `--guess` is a public guess of the number of rows, for the papers' plans.
 - CPU time is `process_time`. Reading rows and adding noise is one part, fitting another, drawing
   rows the third. Peak memory is that of the whole process.
 """
@@ -31,7 +31,9 @@ METHODS = ("auto", "dp_merf", "dp_hp")
 
 def chosen_plan(asked: argparse.Namespace, schema: aq.Schema) -> Plan:
     """Give the plan of a method."""
-    recipes = {"auto": aq.plan, "dp_merf": aq.dp_merf, "dp_hp": aq.dp_hp}
+    if asked.method == "auto":
+        return aq.plan(schema)
+    recipes = {"dp_merf": aq.dp_merf, "dp_hp": aq.dp_hp}
     return recipes[asked.method](schema, rows=asked.guess, epsilon=asked.epsilon)
 
 

@@ -51,7 +51,7 @@ def pair(release: aq.Release) -> tuple[np.ndarray, list[np.ndarray]]:
 
 def main(path: Path) -> None:
     rows, public = table(), schema()
-    plan = aq.plan(public, rows=ROWS, epsilon=1)
+    plan = aq.plan(public)
     plain = replace(
         plan, rebalance=False, blocks=tuple(replace(b, merge=None) for b in plan.blocks)
     )

@@ -61,7 +61,7 @@ def plan(
     from aquatint.show import preview_data, preview_text
     from aquatint.table_plan import plan as make
 
-    made = make(Schema.from_toml(schema), rows=rows, epsilon=epsilon)
+    made = make(Schema.from_toml(schema))
     assumed = 10.0 ** -(len(str(rows)) + 1) if delta is None else delta
     seen = preview(made, rows=rows, epsilon=epsilon, delta=assumed)
     if output is not None:
@@ -82,7 +82,6 @@ def sketch(
     delta: Delta,
     output: Annotated[Path, typer.Option("-o", "--output", help="the release file to write")],
     plan: Annotated[Path | None, typer.Option(help="a plan file; default: from the schema")] = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="a public guess of the rows")] = None,
     ledger: Annotated[Path | None, typer.Option(help="account for it in this ledger")] = None,
     dataset: Annotated[str | None, typer.Option(help="the dataset's name in the ledger")] = None,
     simulate: Annotated[
@@ -103,7 +102,6 @@ def sketch(
             epsilon=epsilon,
             delta=delta,
             plan=Plan.load(plan) if plan is not None else None,
-            rows=rows,
             ledger=ledger,
             dataset=dataset,
             output=output,

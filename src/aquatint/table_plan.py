@@ -1,4 +1,4 @@
-"""The default plan for a table, chosen from schema, approximate size and ε alone.
+"""The default plan for a table: one rule for all of them.
 
 Its settings were chosen on development tables that no result is reported on: docs/results/tables.md
 names them and the trials.
@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from math import ceil, log, sqrt
+from math import ceil, log
 
 from aquatint.accounting import Budget
-from aquatint.columns import RANGED, Date, Datetime, Integer, Numeric
+from aquatint.columns import POINT, RANGED, Date, Datetime, Integer, Numeric
 from aquatint.features import Count, onehot
 from aquatint.features.grid import grid_of
 from aquatint.features.marginals import marginals
 from aquatint.planning import Plan, PlannedBlock, noise_of
 from aquatint.schema import Schema
 
-DEFAULT_BINS = 32
+BINS = (32, 16, 8, 4)
+"""Bins of a range: the first number whose joint counts fit in memory."""
+FEWEST_WITH_POINTS = 16
 MOST_CELLS = 10_000_000
 """Joint counts are summed over fine cells before these are merged: so many fit in memory."""
 WIDE_COLUMN = 2_000
@@ -34,22 +36,15 @@ MERGE = 10.0
 """Cells are merged until each group holds this many standard deviations of the noise in rows."""
 
 
-def plan(schema: Schema, *, rows: int | None = None, epsilon: float | None = None) -> Plan:
-    """Choose the default blocks for a table.
+def plan(schema: Schema) -> Plan:
+    """Choose the default blocks for a table, from its schema alone.
 
     The histograms of the columns come first. Then, over cells that those histograms show to be
     worth telling apart, the joint counts of all pairs of columns; with a label, of every pair
     together with the label, which costs no more. How the budget is divided between the two is
-    settled by the noisy number of rows (`rebalanced`).
-
-    Parameters
-    ----------
-    schema
-        What is public about the table.
-    rows, epsilon
-        Public or guessed; they only set how finely numbers are binned.
+    settled by ε and the noisy number of rows (`rebalanced`).
     """
-    for bins in _bins_to_try(schema, rows, epsilon):
+    for bins in BINS:
         settled = schema.with_bins(
             {n: _edges(c, bins) for n, c in schema.columns.items() if isinstance(c, RANGED)}
         )
@@ -64,21 +59,23 @@ def plan(schema: Schema, *, rows: int | None = None, epsilon: float | None = Non
 
 
 def _edges(column: Numeric | Integer | Date | Datetime, bins: int) -> int | list[float]:
-    """Cut a range into bins of equal width; whole numbers, if few enough, each get their own."""
-    if isinstance(column, (Integer, Date)):
-        if column.steps <= bins + 1:
-            return column.steps
-        low, high = column.limits
-        return sorted({*(float(ceil(low + (high - low) * i / bins)) for i in range(bins)), high})
-    return bins
+    """Cut a range into bins of equal width; whole numbers, if few enough, each get their own.
 
-
-def _bins_to_try(schema: Schema, rows: int | None, epsilon: float | None) -> list[int]:
-    """Take finer bins where few columns share many rows: merging takes back what is too fine."""
-    others = len(schema.columns) - (schema.label is not None)
-    signal = (rows or 0) * (epsilon or 1.0) / sqrt(max(1, others * (others - 1) / 2))
-    first = 128 if signal >= 80_000 else 64 if signal >= 20_000 else DEFAULT_BINS
-    return [bins for bins in (128, 64, 32, 16, 8, 4) if bins <= first]
+    The lower bound and zero get a bin for themselves: there lie the values of those who have none,
+    and those that were clipped. If few do, the bin is merged with its neighbour later.
+    """
+    low, high = column.limits
+    whole = isinstance(column, (Integer, Date))
+    if whole and high - low <= bins:
+        return int(high - low) + 1
+    even = [low + (high - low) * i / bins for i in range(bins)]
+    edges = {*(float(ceil(edge)) for edge in even)} if whole else {*even}
+    if bins >= FEWEST_WITH_POINTS:
+        one = 1.0 if whole else POINT * (high - low)
+        points = (low, 0.0) if low + one <= 0 < high - one else (low,)
+        edges = {edge for edge in edges if all(abs(edge - point) >= one for point in points)}
+        edges |= {end for point in points for end in (point, point + one)}
+    return sorted({*edges, high})
 
 
 def _joint_cells(cells: Mapping[str, int], label: str | None) -> int:

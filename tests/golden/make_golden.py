@@ -89,7 +89,7 @@ def main(version: str, which: str = "") -> None:
         sys.exit(f"{target} exists, and a golden file is never made again")
     if not (HERE / "people.csv").exists():
         write_rows(HERE / "people.csv")
-    default = aq.plan(aq.Schema.from_toml(HERE / "people.toml"), rows=ROWS, epsilon=2.0)
+    default = aq.plan(aq.Schema.from_toml(HERE / "people.toml"))
     schema = default.schema
     plan = default if which == "default" else aq.Plan(schema, blocks(schema))
     release = aq.sketch(HERE / "people.csv", schema, epsilon=2.0, delta=1e-6, plan=plan)

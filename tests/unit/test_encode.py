@@ -341,9 +341,7 @@ def test_the_notes_are_private_to_look_at_and_add_up():
 def test_the_notes_never_reach_the_release(kit, schema, tmp_path):
     seen = []
     table = kit.raw_table(777)
-    release = sketch(
-        table, schema, epsilon=1, delta=1e-6, progress=False, notes=seen.append, rows=777
-    )
+    release = sketch(table, schema, epsilon=1, delta=1e-6, progress=False, notes=seen.append)
     release.save(tmp_path / "out.aqt")
     clipped = seen[0].clipped["height"]
     assert clipped > 0

@@ -14,7 +14,8 @@ import torch
 
 from aquatint.analyst.synthesize import terms as module
 from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
-from aquatint.analyst.synthesize.fit import _misfit
+from aquatint.analyst.synthesize.excess import TablesAboveFloor, above_floor
+from aquatint.analyst.synthesize.fit import _softmax
 from aquatint.analyst.synthesize.mixture import _terms
 from aquatint.analyst.synthesize.terms import Joint, Pairs, Singles, terms_of, view_of
 from aquatint.features import Count, Rows, concat, marginals, onehot, pairs, scale, triples
@@ -205,13 +206,52 @@ def test_gradients_are_finite_and_vanish_only_where_they_should(part):
             logits = torch.randn(K, small.atoms.total, generator=torch.Generator().manual_seed(1))
             logits = (scale_of_logits * logits).requires_grad_()
             sizes = torch.zeros(K, requires_grad=True)
-            found = _misfit(terms, sizes, logits, small.atoms, torch.Generator())
+            weights, probabilities = torch.softmax(sizes, 0), _softmax(logits, small.atoms)
+            found = sum(term(weights, probabilities, torch.Generator()) for term in terms)
             found.backward()
             assert found.isfinite()
             assert logits.grad.isfinite().all()
             assert sizes.grad.isfinite().all()
             if scale_of_logits == 1.0:
                 assert logits.grad.abs().max() > 0
+
+
+@both
+def test_fits_side_by_side_are_fits_one_by_one(part):
+    small = Small()
+    noise = np.random.default_rng(5).normal(size=part.dim)
+    terms = terms_of(part, small.mean(part) + 3 * DEVIATION * noise, DEVIATION, small.atoms)
+    weights, probabilities = small.tensors()
+    other = probabilities.flip(0)
+    one_by_one = misfit(terms, weights, probabilities) + misfit(terms, weights, other)
+    both_at_once = misfit(
+        terms, torch.stack([weights, weights]), torch.stack([probabilities, other])
+    )
+    assert both_at_once == pytest.approx(one_by_one, rel=1e-5)
+
+
+@pytest.mark.parametrize("fits", [(), (2,)])
+def test_the_gradient_written_out_is_the_gradient(fits):
+    dice = torch.Generator().manual_seed(3)
+
+    def drawn(*shape):
+        return torch.rand(shape, generator=dice, dtype=torch.float64)
+
+    of_column = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 1, 1, 2])).double()
+    measured = torch.triu(of_column @ (1 - torch.eye(3)).double() @ of_column.T)
+    seen, mixed = drawn(*fits, K, 6).requires_grad_(), drawn(*fits, 2, K).requires_grad_()
+    target = torch.stack([seen.detach().reshape(-1, 6)[:K].T @ drawn(K, 6)] * 2)
+    target[:, :2, 2:5] = 5.0  # one table is far off, others are within their noise
+    fixed = (target, measured / 2, of_column)
+    assert torch.autograd.gradcheck(
+        lambda s, m: TablesAboveFloor.apply(s, m, *fixed), (seen, mixed), fast_mode=False
+    )
+    joint = (seen[..., None, :, :] * mixed[..., None]).mT @ seen[..., None, :, :]
+    squares = (((joint - target) * measured / 2) ** 2).sum(-3)
+    cells = of_column.T @ measured @ of_column * 2
+    plain = above_floor(of_column.T @ squares @ of_column, cells)
+    assert torch.isclose(TablesAboveFloor.apply(seen, mixed, *fixed), plain)
+    assert 0 < int((of_column.T @ squares @ of_column > cells).sum()) < 3 * max(1, *fits, 1)
 
 
 def test_kinds_of_terms():

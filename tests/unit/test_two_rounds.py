@@ -99,7 +99,7 @@ def assert_near(release, plan, data):
 @EVERY_UNIT
 def test_the_noise_is_the_planned_one_and_the_sums_are_right(unit, delta):
     schema, data = schema_of(unit), people()
-    plan = aq.plan(schema, rows=3000, epsilon=1.0)
+    plan = aq.plan(schema)
     release = sketch(data, schema, plan=plan, delta=delta)
     budget = Budget(1.0, delta)
     before, after = noise_of(plan, budget), noise_of(settled(release, plan), budget)

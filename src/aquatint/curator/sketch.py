@@ -47,7 +47,6 @@ def sketch(
     epsilon: float,
     delta: float,
     plan: Plan | None = None,
-    rows: int | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
     output: str | Path | None = None,
@@ -68,8 +67,6 @@ def sketch(
         The promise. ``delta=0`` asks for pure ε-DP, with Laplace noise.
     plan
         The blocks to release; by default chosen from the schema.
-    rows
-        A public guess of the number of rows for the default plan; never read off the data.
     ledger, dataset
         Account for the loss in this ledger, under this name.
     output
@@ -100,7 +97,7 @@ def sketch(
     True
     """
     budget = Budget(epsilon, delta)
-    chosen = plan if plan is not None else default_plan(schema, rows=rows, epsilon=epsilon)
+    chosen = plan if plan is not None else default_plan(schema)
     if chosen.schema != schema.with_bins(_bins(chosen.schema)):
         msg = "the plan was made for another schema: plan again with this one"
         raise PlanError(msg)

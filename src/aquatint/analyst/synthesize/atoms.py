@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from aquatint.columns import RANGED, Date, Integer, bin_edges
+from aquatint.analyst.synthesize.smoothing import even, smooth
+from aquatint.columns import RANGED, Date, Integer, Ordered, bin_edges
 from aquatint.features import leaves
 from aquatint.features.marginals import Marginals
 from aquatint.release.histograms import counting_parts, histograms, on_simplex, unscaled
@@ -107,25 +108,18 @@ def _refine(groupings: list[np.ndarray], cells: int) -> np.ndarray:
 def _within(
     schema: Schema, name: str, counts: np.ndarray, deviation: float, atom: np.ndarray
 ) -> np.ndarray:
-    """Divide each atom into its cells by the noisy histogram, shrunk towards an even spread.
-
-    The shrinkage is James and Stein's: the more of the unevenness is noise, the less of it is
-    believed.
-    """
-    width = _widths(schema.columns[name])
+    """Divide each atom into its cells by the noisy histogram, as far as it can be believed."""
+    column = schema.columns[name]
+    shrunk = smooth if isinstance(column, (*RANGED, Ordered)) else even
+    width = _widths(column)
     out = np.ones(len(counts))
     for group in range(int(atom.max()) + 1):
         cells = np.nonzero(atom == group)[0]
         if len(cells) == 1:
             continue
-        seen, even = counts[cells], width[cells] / width[cells].sum()
-        total = max(float(seen.sum()), 0.0)
-        uneven = seen - even * total
-        energy = float(uneven @ uneven)
-        noise = max(len(cells) - 2, 1) * deviation**2
-        kept = max(0.0, 1 - noise / energy) if energy > 0 else 0.0
-        shares = even + kept * uneven / total if total > 0 else even
-        out[cells] = on_simplex(shares)
+        found = shrunk(counts[cells], deviation, width[cells])
+        total = float(found.sum())
+        out[cells] = on_simplex(found / total) if total > 0 else width[cells] / width[cells].sum()
     return out
 
 

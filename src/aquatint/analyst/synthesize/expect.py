@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from aquatint.analyst.synthesize.atoms import Atoms, widths_and_edges
-from aquatint.analyst.synthesize.terms import Term, above_floor
+from aquatint.analyst.synthesize.excess import above_floor
+from aquatint.analyst.synthesize.terms import Term
 from aquatint.columns import RANGED
 from aquatint.features.algebra import ByLabel, Product, Scaled
 from aquatint.features.base import FeatureMap, Rows
@@ -200,8 +201,11 @@ class Embedding(Term):
         self,
         weights: Tensor,
         probabilities: Tensor,
-        generator: torch.Generator,  # noqa: ARG002
+        generator: torch.Generator,
     ) -> Tensor:
+        if weights.ndim > 1:
+            fits = zip(weights, probabilities, strict=True)
+            return torch.stack([self(w, p, generator) for w, p in fits]).sum()
         cells = Cells(self.schema, self.atoms, probabilities)
         leaf = self.leaf
         if isinstance(leaf, ByLabel):

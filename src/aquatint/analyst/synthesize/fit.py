@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,11 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize.atoms import Atoms
 from aquatint.analyst.synthesize.terms import Term
+from aquatint.analyst.synthesize.threads import one_thread
 from aquatint.progress import Advance
+
+SCALES = (2, 4, 8)
+"""Neighbouring atoms of a column with an order also share parameters, in runs of these lengths."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +27,19 @@ class Effort:
     components
         K, the products in one fit.
     steps
-        The gradient steps of one fit.
+        The gradient steps of a fit.
     fits
-        Fits from different starts, averaged: their components are put side by side.
+        Fits from different starts, side by side, then averaged: their components are put together.
     rate
         Adam's first learning rate; it falls to a fiftieth along a cosine.
     jitter
         How far components start from the product of the histograms, in log-probability.
     """
 
-    components: int = 300
+    components: int = 100
     steps: int = 600
-    fits: int = 3
-    rate: float = 0.05
+    fits: int = 8
+    rate: float = 0.1
     jitter: float = 0.7
 
 
@@ -46,66 +49,81 @@ def fit(
     shares: np.ndarray,
     effort: Effort,
     seed: int,
+    ordered: Collection[str] = (),
     advance: Advance = lambda _: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give the weights (K·fits,) and the probabilities (K·fits, atoms) of the averaged mixture."""
-    with _one_thread():
-        fitted = [
-            _one_fit(terms, atoms, shares, effort, torch.Generator().manual_seed(each), advance)
-            for each in np.random.SeedSequence(seed).generate_state(effort.fits).tolist()
-        ]
-    weights = np.concatenate([w for w, _ in fitted]) / effort.fits
-    return weights, np.concatenate([p for _, p in fitted])
+    """Fit several mixtures and average them.
 
+    Parameters
+    ----------
+    terms
+        What is to be fitted.
+    atoms
+        The cells that are told apart.
+    shares
+        The share of rows that each atom seems to hold: where the fits begin.
+    effort
+        How much work the fit is worth.
+    seed
+        Draws the starts.
+    ordered
+        The columns whose atoms have an order. There, neighbours share parameters besides their own:
+        what they have in common is found first, and the noise of single cells followed less.
+    advance
+        Is told of each step.
 
-def _one_fit(
-    terms: Sequence[Term],
-    atoms: Atoms,
-    shares: np.ndarray,
-    effort: Effort,
-    generator: torch.Generator,
-    advance: Advance,
-) -> tuple[np.ndarray, np.ndarray]:
+    Returns
+    -------
+        Weights (K·fits,) and probabilities (K·fits, atoms) of the averaged mixture.
+    """
+    generator = torch.Generator().manual_seed(seed)
     start = torch.from_numpy(np.log(np.maximum(shares, 1e-5))).float()
-    jitter = torch.randn(effort.components, atoms.total, generator=generator)
-    logits = (start + effort.jitter * jitter).requires_grad_()
-    sizes = torch.zeros(effort.components, requires_grad=True)
-    adam = torch.optim.Adam([logits, sizes], lr=effort.rate, betas=(0.9, 0.99))
+    runs = _runs(atoms, ordered)
+    jitter = effort.jitter / (1 + float(runs.sum()) / atoms.total) ** 0.5
+
+    def drawn(count: int) -> Tensor:
+        normal = torch.randn(effort.fits, effort.components, count, generator=generator)
+        return normal.mul_(jitter).requires_grad_()
+
+    own, shared = drawn(atoms.total), drawn(len(runs))
+    sizes = torch.zeros(effort.fits, effort.components, requires_grad=True)
+
+    def mixtures() -> tuple[Tensor, Tensor]:
+        logits = start + own + shared @ runs
+        return torch.softmax(sizes, -1), _softmax(logits, atoms)
+
+    adam = torch.optim.Adam([own, shared, sizes], lr=effort.rate, betas=(0.9, 0.99))
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(adam, effort.steps, effort.rate / 50)
-    for _ in range(effort.steps):
-        adam.zero_grad()
-        misfit = _misfit(terms, sizes, logits, atoms, generator)
-        torch.autograd.backward(misfit)
-        adam.step()
-        rates.step()
-        advance(1)
-    with torch.no_grad():
-        return torch.softmax(sizes, 0).numpy(), _softmax(logits, atoms).numpy()
+    with one_thread():
+        for _ in range(effort.steps):
+            adam.zero_grad()
+            weights, probabilities = mixtures()
+            misfits = [term(weights, probabilities, generator) for term in terms]
+            torch.autograd.backward(torch.stack(misfits).sum())
+            adam.step()
+            rates.step()
+            advance(1)
+        with torch.no_grad():
+            weights, probabilities = mixtures()
+    return (weights / effort.fits).flatten().numpy(), probabilities.flatten(0, 1).numpy()
 
 
-def _misfit(
-    terms: Sequence[Term],
-    sizes: Tensor,
-    logits: Tensor,
-    atoms: Atoms,
-    generator: torch.Generator,
-) -> Tensor:
-    weights, probabilities = torch.softmax(sizes, 0), _softmax(logits, atoms)
-    return torch.stack([term(weights, probabilities, generator) for term in terms]).sum()
+def _runs(atoms: Atoms, ordered: Collection[str]) -> Tensor:
+    """Give a 1 for each atom of each run of neighbours that share a parameter: (runs, atoms)."""
+    lines = [
+        [start + first, min(start + first + length, stop)]
+        for name, (start, stop) in ((n, (s.start, s.stop)) for n, s in atoms.slices.items())
+        for length in SCALES
+        if name in ordered and stop - start >= 2 * length
+        for first in range(0, stop - start, length)
+    ]
+    runs = torch.zeros(len(lines), atoms.total)
+    for line, (first, last) in zip(runs, lines, strict=True):
+        line[first:last] = 1.0
+    return runs
 
 
 def _softmax(logits: Tensor, atoms: Atoms) -> Tensor:
     """Normalise each column's atoms on their own."""
     sizes = [s.stop - s.start for s in atoms.slices.values()]
-    return torch.cat([torch.softmax(part, 1) for part in torch.split(logits, sizes, 1)], 1)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep to one core: the matrices are small, and a second thread mostly waits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return torch.cat([torch.softmax(part, -1) for part in torch.split(logits, sizes, -1)], -1)

@@ -20,7 +20,7 @@ from aquatint.analyst.synthesize.fit import Effort, fit
 from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.terms import Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
-from aquatint.columns import RANGED
+from aquatint.columns import RANGED, Ordered
 from aquatint.errors import DataError, ReleaseError
 from aquatint.features import FeatureMap, leaves
 from aquatint.features.marginals import Count, Marginals
@@ -193,14 +193,15 @@ def fit_mixture(
     atoms, shares = atoms_of(release)
     terms = _terms(release, atoms)
     chosen = effort or _effort(atoms)
-    with track("fitting", chosen.steps * chosen.fits, show=progress) as advance:
-        weights, probabilities = fit(terms, atoms, shares, chosen, seed, advance)
+    ordered = [n for n, c in release.schema.columns.items() if isinstance(c, (*RANGED, Ordered))]
+    with track("fitting", chosen.steps, show=progress) as advance:
+        weights, probabilities = fit(terms, atoms, shares, chosen, seed, ordered, advance)
     return Mixture(release.schema, atoms, weights, probabilities)
 
 
 def _effort(atoms: Atoms) -> Effort:
-    """Spend less on each fit of a wide table, whose steps are dearer."""
-    return Effort() if atoms.total <= WIDE else Effort(components=100, fits=2)
+    """Spend less on a wide table, whose steps are dearer."""
+    return Effort() if atoms.total <= WIDE else Effort(fits=2)
 
 
 def can_mix(release: Release) -> bool:

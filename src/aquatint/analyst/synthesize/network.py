@@ -22,8 +22,9 @@ from aquatint.analyst.synthesize.network_targets import (
     reads,
     targets_of,
 )
-from aquatint.analyst.synthesize.network_training import Training, one_thread, start, train
+from aquatint.analyst.synthesize.network_training import Training, start, train
 from aquatint.analyst.synthesize.store import add_up, are_shares
+from aquatint.analyst.synthesize.threads import one_thread
 from aquatint.analyst.where import Where, conditions
 from aquatint.errors import DataError, ReleaseError
 from aquatint.progress import track

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi
 
@@ -90,17 +89,6 @@ def train(
         adam.step()
         advance(1)
     generator.to("cpu").eval()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep to one core: sums then come out the same on machines with more or fewer of them."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _schedule(share: float) -> float:

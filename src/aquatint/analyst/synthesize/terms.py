@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from aquatint.analyst.synthesize.atoms import Atoms
+from aquatint.analyst.synthesize.excess import TablesAboveFloor, above_floor
 from aquatint.features.marginals import Marginals
 
 MOST_RUNS = 8
@@ -37,12 +38,11 @@ class Term(ABC):
     def __call__(
         self, weights: Tensor, probabilities: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """Give the misfit in units of the noise; the generator serves terms that sample."""
+        """Give the misfit in units of the noise; the generator serves terms that sample.
 
-
-def above_floor(squares: Tensor, counts: Tensor) -> Tensor:
-    """Sum what the squared residuals of each table, in units of its noise, have above its size."""
-    return torch.relu(squares - counts).sum()
+        Weights have shape (K,) and probabilities (K, atoms); with one dimension more in front they
+        are those of several fits, whose misfits are added up.
+        """
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,13 @@ class View:
     def __call__(self, probabilities: Tensor) -> Tensor:
         """Turn probabilities of atoms into those of the block's groups."""
         if len(self.runs) <= MOST_RUNS:
-            seen = torch.cat([probabilities.narrow(1, *run) for run in self.runs], 1)
+            seen = torch.cat([probabilities.narrow(-1, *run) for run in self.runs], -1)
         else:
-            seen = probabilities[:, self.atoms]
+            seen = probabilities[..., self.atoms]
         if len(self.atoms) == len(self.column):
             return seen
-        return seen.new_zeros(len(seen), len(self.column)).index_add(1, self.place, seen)
+        empty = seen.new_zeros(*seen.shape[:-1], len(self.column))
+        return empty.index_add(-1, self.place, seen)
 
 
 def view_of(part: Marginals, atoms: Atoms, columns: tuple[str, ...]) -> View:
@@ -134,8 +135,7 @@ class Singles(Term):
     ) -> Tensor:
         seen = self.view(probabilities)
         mixed = by_class(weights, probabilities, self.classes) @ seen
-        squares = (((mixed - self.target) / self.deviation) ** 2).sum(0)
-        return squares.sum()
+        return (((mixed - self.target) / self.deviation) ** 2).sum()
 
 
 @dataclass(frozen=True)
@@ -156,29 +156,30 @@ class Pairs(Term):
     ) -> Tensor:
         seen = self.view(probabilities)
         mixed = by_class(weights, probabilities, self.classes)
-        if seen.shape[1] <= WIDEST:
-            return self._excess(seen, mixed, self.target, self.precision, self.view.of_column)
+        if seen.shape[-1] <= WIDEST:
+            return _excess(seen, mixed, self.target, self.precision, self.view.of_column)
         columns = torch.randperm(len(self.view.names), generator=generator)
-        columns = columns[: max(2, len(columns) * WIDEST // seen.shape[1])].sort().values
+        columns = columns[: max(2, len(columns) * WIDEST // seen.shape[-1])].sort().values
         some = torch.nonzero(torch.isin(self.view.column, columns)).flatten()
         target, precision = self.target[:, some][:, :, some], self.precision[some][:, some]
         of_column = self.view.of_column[some][:, columns]
-        part = self._excess(seen[:, some], mixed, target, precision, of_column)
+        part = _excess(seen[..., some], mixed, target, precision, of_column)
         all_of_them, chosen = len(self.view.names), len(columns)
         return part * (all_of_them * (all_of_them - 1) / (chosen * (chosen - 1)))
-
-    def _excess(
-        self, seen: Tensor, mixed: Tensor, target: Tensor, precision: Tensor, of_column: Tensor
-    ) -> Tensor:
-        joint = (seen * mixed[:, :, None]).transpose(1, 2) @ seen
-        squares = (((joint - target) * precision) ** 2).sum(0)
-        cells = of_column.T @ (precision > 0).to(squares.dtype) @ of_column * len(target)
-        return above_floor(of_column.T @ squares @ of_column, cells)
 
     @cached_property
     def precision(self) -> Tensor:
         """One over the noise where a count was released, zero elsewhere."""
         return self.measured / self.deviation
+
+
+def _excess(
+    seen: Tensor, mixed: Tensor, target: Tensor, precision: Tensor, of_column: Tensor
+) -> Tensor:
+    found: Tensor = TablesAboveFloor.apply(  # type: ignore[no-untyped-call]
+        seen, mixed, target, precision, of_column
+    )
+    return found
 
 
 @dataclass(frozen=True)
@@ -195,19 +196,19 @@ class Joint(Term):
         probabilities: Tensor,
         generator: torch.Generator,  # noqa: ARG002
     ) -> Tensor:
-        product = weights[:, None]
+        product = weights[..., None]
         for view in self.views[:-1]:
-            product = (product[:, :, None] * view(probabilities)[:, None, :]).flatten(1)
-        mixed = (product.T @ self.views[-1](probabilities)).flatten()
+            product = (product[..., None] * view(probabilities)[..., None, :]).flatten(-2)
+        mixed = (product.transpose(-1, -2) @ self.views[-1](probabilities)).flatten(-2)
         squares = ((mixed - self.target) / self.deviation) ** 2
-        return above_floor(squares.sum(), torch.tensor(len(squares)))
+        return above_floor(squares.sum(-1), torch.tensor(len(self.target)))
 
 
 def by_class(weights: Tensor, probabilities: Tensor, classes: View | None) -> Tensor:
-    """Give the weights of the components, or of components and class together: (classes, K)."""
+    """Give the weights of the components, or of components and class together: (…, classes, K)."""
     if classes is None:
-        return weights[None, :]
-    return weights[None, :] * classes(probabilities).T
+        return weights[..., None, :]
+    return weights[..., None, :] * classes(probabilities).transpose(-1, -2)
 
 
 def terms_of(part: Marginals, shares: np.ndarray, deviation: float, atoms: Atoms) -> list[Term]:
