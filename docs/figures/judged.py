@@ -41,7 +41,7 @@ def clinic(rows: int, seed: int) -> pd.DataFrame:
 def main(path: Path) -> None:
     schema, real = aq.Schema.from_dict(SCHEMA), clinic(ROWS, 0)
     # The rows are made up and the figure should not change: simulated noise will do.
-    release = aq.sketch(real, schema, epsilon=1, delta=1e-6, rows=ROWS, simulate=1, progress=False)
+    release = aq.sketch(real, schema, epsilon=1, delta=1e-6, simulate=1, progress=False)
     model = aq.synthesize(release, effort=Effort(fits=1), progress=False)
     found = evaluate(real, None, model.sample(ROWS, seed=1), schema, progress=False)
     mpl.rcParams.update({"svg.fonttype": "path"})

@@ -74,12 +74,23 @@ class Noised:
     """What accounting needs to know of one noised vector, all in grid steps.
 
     ``l2_squared`` and ``l1`` are the sensitivities of the vector under the declared neighbours.
+
+    A private choice of k among several (`chosen`) is written in the same way: with scores that move
+    by at most Δ and noise of scale s it is ε-DP with ε = 2kΔ/s and ρ-zCDP with ρ = kΔ²/2s² (the
+    exponential mechanism k times, each with bounded range 2Δ/s: Cesar & Rogers 2021). As
+    ``l2_squared = k·Δ²`` and ``l1 = 2·k·Δ`` the formulas are those of noise.
     """
 
     coordinates: int
     scale: float
     l2_squared: int
     l1: int
+    choice: bool = False
+
+
+def chosen(count: int, sensitivity: int, scale: float = 1.0) -> Noised:
+    """Give what accounting needs to know of a private choice of so many sets."""
+    return Noised(0, scale, count * sensitivity**2, 2 * count * sensitivity, choice=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +106,7 @@ class Loss:
     pure
         Σ Δ₁/b of the discrete Laplace parts, rounded up: they are ε-DP with this ε.
     pure_rho
-        Σ ε²/2 of the same parts: ε-DP implies ε²/2-zCDP.
+        Σ ε²/2 of the same parts: ε-DP implies ε²/2-zCDP. Private choices are ε-DP too, with less.
     """
 
     rho: float = 0.0
@@ -134,23 +145,28 @@ class Loss:
 
 
 def gaussian_loss(vectors: Iterable[Noised]) -> Loss:
-    """Add up the loss of discrete Gaussian noise exactly, and round it up."""
-    chosen = list(vectors)
-    if any(v.scale < SMALLEST_SCALE for v in chosen):
+    """Add up the loss of discrete Gaussian noise, and of private choices, exactly; round it up."""
+    given = list(vectors)
+    noised = [v for v in given if not v.choice]
+    if any(v.scale < SMALLEST_SCALE for v in noised):
         msg = (
-            f"noise of {min(v.scale for v in chosen):.3g} grid steps is too fine for the exact "
+            f"noise of {min(v.scale for v in noised):.3g} grid steps is too fine for the exact "
             "accounting: ask for a smaller epsilon, or give this block a smaller share"
         )
         raise BudgetError(msg)
-    if sum(v.coordinates for v in chosen) > MOST_COORDINATES:
+    if sum(v.coordinates for v in noised) > MOST_COORDINATES:
         msg = f"a release has at most {MOST_COORDINATES:,} numbers"
         raise BudgetError(msg)
-    rho, rough = Fraction(), Fraction()
-    for v in chosen:
+    rho, rough, pure, pure_rho = Fraction(), Fraction(), Fraction(), Fraction()
+    for v in given:
         variance = Fraction(v.scale) ** 2
-        rho += v.l2_squared / (2 * variance)
-        rough += v.coordinates / (8 * variance)
-    return Loss(round_up(rho), round_up(rough))
+        if v.choice:
+            pure += v.l1 / Fraction(v.scale)
+            pure_rho += v.l2_squared / (2 * variance)
+        else:
+            rho += v.l2_squared / (2 * variance)
+            rough += v.coordinates / (8 * variance)
+    return Loss(*map(round_up, (rho, rough, pure, pure_rho)))
 
 
 def left(loss: Loss, ceiling: Budget) -> float:
@@ -196,7 +212,7 @@ def calibrate(budget: Budget, vectors: Sequence[Noised], shares: Sequence[float]
         return gaussian_loss(noised).epsilon(budget.delta) <= budget.epsilon
 
     high = gaussian_mu(budget.epsilon, budget.delta) ** 2 / 2
-    low = high / 2
+    low = high / 16 if any(v.choice for v in vectors) else high / 2
     if not fits(low):
         msg = (
             "the discretisation terms outgrow this budget: ask for a larger epsilon, "

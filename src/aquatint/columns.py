@@ -243,3 +243,14 @@ def bin_edges(column: Numeric | Integer | Date | Datetime) -> list[float]:
     if isinstance(column, _Whole):
         return [low + -(-i * column.steps // count) for i in range(count + 1)]
     return [low + (high - low) * i / count for i in range(count + 1)]
+
+
+def even_bins(column: Numeric | Integer | Date | Datetime, bins: int) -> int | list[float]:
+    """Cut a range evenly; bins of whole numbers begin at one, and few of them get a bin each."""
+    low, high = column.limits
+    if isinstance(column, _Whole) and high - low <= bins:
+        return column.steps
+    even = [low + (high - low) * i / bins for i in range(bins)]
+    if isinstance(column, _Whole):
+        even = sorted({float(ceil(edge)) for edge in even})
+    return [*even, high]

@@ -13,14 +13,17 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from aquatint.accounting import Budget, Noised, calibrate
+from aquatint.accounting import Budget, Noised, calibrate, chosen
 from aquatint.columns import is_printable
 from aquatint.errors import PlanError
 from aquatint.features import Count, FeatureMap, from_spec, leaves
 from aquatint.features.fits import check_fits
-from aquatint.features.grid import grid_of, sensitivity
+from aquatint.features.grid import grid_of, one_set, sensitivity
 from aquatint.features.marginals import Marginals
 from aquatint.schema import Schema
+
+SELECTION = 1 / 6
+"""What a private choice of sets takes of its block's share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,9 @@ class PlannedBlock:
         If given, only this many of the map's sets are counted: those that an earlier block, which
         counts the same sets over merged cells, shows to be furthest from independence. They are
         counted over the same merged cells once more.
+    select
+        If given, only this many of the map's sets are counted: those furthest from independence,
+        chosen privately. `SELECTION` of the block's share pays for the choice.
     """
 
     name: str
@@ -44,6 +50,7 @@ class PlannedBlock:
     share: float
     merge: float | None = None
     best: int | None = None
+    select: int | None = None
 
     @property
     def adaptive(self) -> bool:
@@ -53,23 +60,24 @@ class PlannedBlock:
     @property
     def bounding(self) -> FeatureMap:
         """A map with the sensitivity of what is counted: it depends on how many sets, not which."""
-        if self.best is None or not isinstance(self.map, Marginals):
+        counted = self.best or self.select
+        if counted is None or not isinstance(self.map, Marginals):
             return self.map
-        return Marginals(self.map.columns, self.map.sets[: self.best])
+        return Marginals(self.map.columns, self.map.sets[:counted])
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain JSON data."""
-        rules = {"merge": self.merge, "best": self.best}
+        rules = {"merge": self.merge, "best": self.best, "select": self.select}
         given = {name: rule for name, rule in rules.items() if rule is not None}
         return {"name": self.name, "map": self.map.spec(), "share": self.share, **given}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PlannedBlock:
         """Read what `to_dict` gave."""
-        rules = data.get("merge"), data.get("best")
-        for rule, kind in zip(rules, ((int, float), (int,)), strict=True):
+        rules = data.get("merge"), data.get("best"), data.get("select")
+        for rule, kind in zip(rules, ((int, float), (int,), (int,)), strict=True):
             if rule is not None and (isinstance(rule, bool) or not isinstance(rule, kind)):
-                msg = "merge and best are numbers"
+                msg = "merge, best and select are numbers"
                 raise TypeError(msg)
         return cls(str(data["name"]), from_spec(data["map"]), float(data["share"]), *rules)
 
@@ -178,6 +186,8 @@ def check(plan: Plan) -> None:
             _check_merge(block, counted)
         if block.best is not None:
             _check_best(block, plan)
+        if block.select is not None:
+            _check_select(block)
         for leaf in leaves(block.map):
             if isinstance(leaf, Marginals) and not leaf.groups:
                 counted |= {s[0] for s in leaf.sets if len(s) == 1}
@@ -194,6 +204,18 @@ def _check_best(block: PlannedBlock, plan: Plan) -> None:
         raise PlanError(msg)
     if not 1 <= (block.best or 0) <= (block.map.ones or 0):
         msg = f"block {block.name!r}: best must be between 1 and the number of its sets"
+        raise PlanError(msg)
+
+
+def _check_select(block: PlannedBlock) -> None:
+    if block.merge is None or block.best is not None:
+        msg = (
+            f"block {block.name!r}: a private choice needs merge, so that sets are compared over "
+            "cells worth counting, and excludes best"
+        )
+        raise PlanError(msg)
+    if not 1 <= (block.select or 0) < (block.map.ones or 0):
+        msg = f"block {block.name!r}: select must be at least 1 and below the number of its sets"
         raise PlanError(msg)
 
 
@@ -223,7 +245,8 @@ def noise_of(plan: Plan, budget: Budget) -> tuple[tuple[Noised, ...], ...]:
     """Calibrate the noise of every leaf of every block, so that the whole spends the budget.
 
     Within a block every leaf gets noise of the same size in units of the feature, as if the block
-    were one vector; its share is split over the leaves accordingly.
+    were one vector; its share is split over the leaves accordingly. A private choice of sets comes
+    after the leaves of its block.
     """
     privacy = plan.schema.privacy
     vectors: list[Noised] = []
@@ -232,10 +255,15 @@ def noise_of(plan: Plan, budget: Budget) -> tuple[tuple[Noised, ...], ...]:
         moved = []
         for leaf in leaves(block.bounding):
             grid, (l2_squared, l1) = grid_of(leaf), sensitivity(leaf, privacy)
-            size = block.map.dim if block.best is not None else leaf.dim
+            size = leaf.dim if block.bounding is block.map else block.map.dim
             vectors.append(Noised(size, 1.0, l2_squared, l1))
             moved.append(l1 / grid.steps if budget.pure else l2_squared / grid.steps**2)
-        shares.extend(block.share * m / sum(moved) for m in moved)
+        counts = block.share * (1 - SELECTION if block.select else 1)
+        shares.extend(counts * m / sum(moved) for m in moved)
+        if block.select and isinstance(block.map, Marginals):
+            vectors.append(chosen(block.select, one_set(block.map, privacy)))
+            shares.append(block.share * SELECTION)
     scales = iter(calibrate(budget, vectors, [s / sum(shares) for s in shares]))
     noised = iter([replace(v, scale=s) for v, s in zip(vectors, scales, strict=True)])
-    return tuple(tuple(next(noised) for _ in leaves(b.map)) for b in plan.blocks)
+    sizes = [len(leaves(b.map)) + bool(b.select) for b in plan.blocks]
+    return tuple(tuple(next(noised) for _ in range(size)) for size in sizes)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from math import ceil, log
+from math import log
 
 from aquatint.accounting import Budget
-from aquatint.columns import POINT, RANGED, Date, Datetime, Integer, Numeric
+from aquatint.columns import POINT, RANGED, Date, Datetime, Integer, Numeric, even_bins
 from aquatint.features import Count, onehot
 from aquatint.features.grid import grid_of
 from aquatint.features.marginals import marginals
@@ -64,18 +64,14 @@ def _edges(column: Numeric | Integer | Date | Datetime, bins: int) -> int | list
     The lower bound and zero get a bin for themselves: there lie the values of those who have none,
     and those that were clipped. If few do, the bin is merged with its neighbour later.
     """
+    even = even_bins(column, bins)
+    if isinstance(even, int) or bins < FEWEST_WITH_POINTS:
+        return even
     low, high = column.limits
-    whole = isinstance(column, (Integer, Date))
-    if whole and high - low <= bins:
-        return int(high - low) + 1
-    even = [low + (high - low) * i / bins for i in range(bins)]
-    edges = {*(float(ceil(edge)) for edge in even)} if whole else {*even}
-    if bins >= FEWEST_WITH_POINTS:
-        one = 1.0 if whole else POINT * (high - low)
-        points = (low, 0.0) if low + one <= 0 < high - one else (low,)
-        edges = {edge for edge in edges if all(abs(edge - point) >= one for point in points)}
-        edges |= {end for point in points for end in (point, point + one)}
-    return sorted({*edges, high})
+    one = 1.0 if isinstance(column, (Integer, Date)) else POINT * (high - low)
+    points = (low, 0.0) if low + one <= 0 < high - one else (low,)
+    edges = {edge for edge in even if all(abs(edge - point) >= one for point in points)}
+    return sorted(edges | {end for point in points for end in (point, point + one)})
 
 
 def _joint_cells(cells: Mapping[str, int], label: str | None) -> int:

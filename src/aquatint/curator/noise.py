@@ -71,6 +71,40 @@ def simulator(seed: int) -> Callable[[np.ndarray, Noised, Noise], np.ndarray]:
     return add
 
 
+def choose(scores: np.ndarray, noised: Noised, count: int, noise: Noise) -> np.ndarray:
+    """Choose the places of the highest scores privately: OpenDP's noisy top-k.
+
+    Gumbel noise under zCDP, exponential noise under pure ε; both are the exponential mechanism or
+    better, `count` times.
+    """
+    if scores.dtype != np.int64 or not 1 <= count < len(scores) or not noised.choice:
+        msg = f"a choice of {count} needs more int64 scores than that, got {len(scores)}"
+        raise BudgetError(msg)
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"), size=len(scores))
+    gaussian = noise == "discrete gaussian"
+    measure = dp.zero_concentrated_divergence() if gaussian else dp.max_divergence()
+    metric = dp.linf_distance(T="i64")
+    measurement = dp.m.make_noisy_top_k(
+        domain, metric, measure, k=count, scale=noised.scale, negate=False
+    )
+    ours = noised.l2_squared / (2 * noised.scale**2) if gaussian else noised.l1 / noised.scale
+    _agree(measurement.map(noised.l1 // (2 * count)), ours)
+    return np.array(measurement(scores.tolist()), dtype=np.int64)
+
+
+def chooser(seed: int) -> Callable[[np.ndarray, Noised, int, Noise], np.ndarray]:
+    """Give a function that chooses with pseudo-random noise, for benchmarks: NOT private."""
+    rng = np.random.default_rng(seed)
+
+    def pick(scores: np.ndarray, noised: Noised, count: int, noise: Noise) -> np.ndarray:
+        draw = rng.gumbel if noise == "discrete gaussian" else rng.exponential
+        noisy = scores + draw(scale=noised.scale, size=len(scores))
+        return np.argsort(noisy)[-count:]
+
+    return pick
+
+
 def _measurement(size: int, scale: float, noise: Noise) -> dp.Measurement:
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
@@ -101,6 +135,10 @@ def _check_map(noised: Noised, noise: Noise) -> None:
     else:
         theirs = measurement.map(noised.l1)
         ours = noised.l1 / noised.scale
+    _agree(theirs, ours)
+
+
+def _agree(theirs: float, ours: float) -> None:
     if abs(theirs - ours) > 1e-9 * ours:
         msg = f"OpenDP accounts {theirs} for this noise, Aquatint {ours}: nothing was released"
         raise BudgetError(msg)

@@ -16,10 +16,11 @@ import numpy as np
 
 from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
 from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
+from aquatint.curator.choosing import scores
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.interrupts import held_back
 from aquatint.curator.ledger import Ledger
-from aquatint.curator.noise import add_noise, simulator
+from aquatint.curator.noise import add_noise, choose, chooser, simulator
 from aquatint.curator.persons import passes, sum_persons
 from aquatint.curator.read import Source, read
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
@@ -167,6 +168,7 @@ def finish(
     plan = private.plan
     statement = Statement(budget.epsilon, budget.delta, simulated=simulate is not None)
     simulated = simulator(simulate) if simulate is not None else None
+    pick = chooser(simulate) if simulate is not None else choose
     blocks: list[Block] = []
     settled = noise or noise_of(plan, budget)
     with track("adding noise", plan.coordinates, show=progress) as advance:
@@ -178,6 +180,14 @@ def finish(
             released, sums, parts = _settle(
                 block, total.numpy(), planned, blocks, plan.schema, pure=budget.pure
             )
+            choice = None
+            if block.select is not None and isinstance(released, Marginals):
+                choice, parts = parts[-1], parts[:-1]
+                rows = _published_rows(private, blocks) or 1.0
+                found = scores(released, sums, blocks, rows, parts[0].scale)
+                kept = pick(found, choice, block.select, statement.noise)
+                released, sums = released.keep(sums, kept)
+                parts = (replace(parts[0], coordinates=released.dim),)
             start, noisy = 0, []
             for part in parts:
                 exact = sums[start : start + part.coordinates]
@@ -189,7 +199,8 @@ def finish(
             integers = np.concatenate(noisy)
             integers.setflags(write=False)
             scales = tuple(part.scale for part in parts)
-            blocks.append(Block(block.name, released, integers, scales, statement.noise))
+            chosen = choice.scale if choice is not None else None
+            blocks.append(Block(block.name, released, integers, scales, statement.noise, chosen))
     return Release(
         schema=plan.schema,
         blocks=tuple(blocks),
@@ -232,15 +243,15 @@ def _settle(
         return block.map, sums, parts
     if block.best is not None:
         chosen = best_sets(block.map, before, block.best)
-        kept = np.concatenate([sums[block.map.set_slice(s)] for s in chosen.sets])
-        fine = Marginals(block.map.columns, chosen.sets)
+        fine, kept = block.map.keep(sums, [block.map.sets.index(s) for s in chosen.sets])
         return chosen, fine.add_up(kept, chosen), (replace(parts[0], coordinates=chosen.dim),)
     if block.merge is None:
         return block.map, sums, parts
     spread = sqrt(2.0) if pure else 1.0
     least = block.merge * spread * parts[0].scale / grid_of(block.map).steps
     coarse = merged(block.map, before, schema, least)
-    return coarse, block.map.add_up(sums, coarse), (replace(parts[0], coordinates=coarse.dim),)
+    counted = replace(parts[0], coordinates=coarse.dim)
+    return coarse, block.map.add_up(sums, coarse), (counted, *parts[1:])
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aquatint.columns import POINT, RANGED, Date, Datetime, bin_edges
+from aquatint.analyst.synthesize.atoms import widths_and_edges
+from aquatint.columns import POINT, RANGED, Date, Datetime
 from aquatint.evaluate.classifiers import RECIPES
 from aquatint.evaluate.extras import EvaluationError, need
 from aquatint.evaluate.report import Evaluation
@@ -153,7 +154,8 @@ def roc_curves(evaluation: Evaluation) -> Figure:
 
 
 def _draw_range(axes: Axes, column: Any, real: np.ndarray, synthetic: np.ndarray) -> None:
-    edges, bins = np.array(bin_edges(column)), column.present_cells
+    left, width, _ = widths_and_edges(column)
+    edges, bins = np.append(left, left[-1] + width[-1]), len(left)
     widths = np.diff(edges) / (edges[-1] - edges[0])
     heights = [real[:bins], synthetic[:bins]]
     even = widths.max() < _UNEVEN * widths.min()

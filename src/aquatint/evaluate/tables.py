@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from aquatint.columns import RANGED, Categorical, Column, Date, Integer, Ordered, Text
+from aquatint.columns import RANGED, Categorical, Column, Ordered, Text, even_bins
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.read import read
 from aquatint.errors import DataError
@@ -35,8 +35,8 @@ class Grid:
     schema
         The schema as it was given: it says what real rows may hold.
     bins
-        Bins of equal width for the ranged columns that declare none. A column of whole steps gets
-        no more bins than steps, and its bins hold whole steps.
+        Bins of equal width for the ranged columns that declare none; those of whole numbers begin
+        at one. All edges are also the default plan's, so a table is judged by what was counted.
     """
 
     schema: Schema
@@ -142,8 +142,7 @@ def encode(
 
 def _widened(column: Column, bins: int) -> Column:
     if isinstance(column, RANGED):
-        most = column.steps if isinstance(column, (Integer, Date)) else bins
-        settled = min(bins, most) if column.bins is None else column.bins
+        settled = even_bins(column, bins) if column.bins is None else column.bins
         return column.model_copy(update={"bins": settled, "missing": True})
     if isinstance(column, Ordered):
         return Categorical(

@@ -77,3 +77,11 @@ def sensitivity(leaf: FeatureMap, privacy: Privacy) -> tuple[int, int]:
         return int(bound.replace_l2_squared), int(bound.replace_l1)
     times = privacy.rows_per_unit
     return int(bound.l2_squared) * times**2, int(bound.l1) * times
+
+
+def one_set(leaf: Marginals, privacy: Privacy) -> int:
+    """Bound how far two neighbours' joint counts of one set are apart, in L1 and in steps.
+
+    A row has one 1 in each set, so the sets have equal parts in the bound of the whole.
+    """
+    return sensitivity(leaf, privacy)[1] // len(leaf.sets)

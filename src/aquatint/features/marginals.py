@@ -214,6 +214,15 @@ class Marginals(FeatureMap):
             np.add.at(out, offset + place, counts[start : start + size])
         return out
 
+    def keep(self, counts: np.ndarray, places: Iterable[int]) -> tuple[Marginals, np.ndarray]:
+        """Keep some of the sets, by their places, with their counts."""
+        kept = sorted(int(place) for place in places)
+        sets = tuple(self.sets[place] for place in kept)
+        used = {name for columns in sets for name in columns}
+        groups = tuple((name, group) for name, group in self.groups if name in used)
+        parts = [counts[self.offsets[i] : self.offsets[i] + self.sizes[i]] for i in kept]
+        return Marginals(self.columns, sets, groups), np.concatenate(parts)
+
     def set_slice(self, columns: Iterable[str]) -> slice:
         """Locate the cells of one set in the vector."""
         place = self.sets.index(tuple(columns))

@@ -12,7 +12,13 @@ from math import isclose
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from aquatint.columns import Name
 from aquatint.features import from_spec
@@ -49,6 +55,15 @@ class BlockEntry(_Strict):
     name: Name
     map: dict[str, Any] = Field(description="the feature map, by its kind and parameters")
     parts: list[Part]
+    choice: Positive | None = Field(
+        default=None,
+        description="scale in grid steps of the noise on the scores by which the map's sets were "
+        "chosen privately; absent if they were not",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {k: v for k, v in plain(self).items() if k != "choice" or v is not None}
 
 
 class PrivacyEntry(_Strict):
@@ -119,7 +134,7 @@ def to_manifest(release: Release, members: Mapping[Any, Member]) -> Manifest:
             "privacy": PrivacyEntry(
                 epsilon=statement.epsilon,
                 delta=statement.delta,
-                rho=release.loss.rho if statement.delta else None,
+                rho=release.loss.rho + release.loss.pure_rho if statement.delta else None,
                 zcdp_epsilon=release.zcdp_epsilon,
                 protects=privacy.protects,
                 unit=privacy.unit,
@@ -129,7 +144,7 @@ def to_manifest(release: Release, members: Mapping[Any, Member]) -> Manifest:
                 public=assumed_public(release),
             ),
             "blocks": [
-                BlockEntry(name=b.name, map=b.map.spec(), parts=_parts(release, b))
+                BlockEntry(name=b.name, map=b.map.spec(), parts=_parts(release, b), choice=b.choice)
                 for b in release.blocks
             ],
             "members": members,
@@ -174,7 +189,8 @@ def from_manifest(manifest: Manifest, arrays: dict[str, np.ndarray]) -> Release:
         array.setflags(write=False)
         feature_map = from_spec(entry.map, limit=max(1, total))
         scales = tuple(part.scale for part in entry.parts)
-        blocks.append(Block(entry.name, feature_map, array, scales, manifest.privacy.noise))
+        noise = manifest.privacy.noise
+        blocks.append(Block(entry.name, feature_map, array, scales, noise, entry.choice))
     said = manifest.privacy
     return Release(
         schema=Schema.from_dict(manifest.schema_),

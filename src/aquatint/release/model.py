@@ -10,11 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from aquatint.accounting import Loss, Noised, gaussian_loss, laplace_loss, zcdp_epsilon
+from aquatint.accounting import Loss, Noised, chosen, gaussian_loss, laplace_loss, zcdp_epsilon
 from aquatint.errors import ReleaseError
 from aquatint.features import Count, FeatureMap, leaves
 from aquatint.features.fits import check_fits
-from aquatint.features.grid import grid_of, sensitivity
+from aquatint.features.grid import grid_of, one_set, sensitivity
+from aquatint.features.marginals import Marginals
 from aquatint.schema import Privacy, Schema
 
 Noise = Literal["discrete gaussian", "discrete laplace"]
@@ -36,6 +37,9 @@ class Block:
         The scale of the noise in grid steps, one for each leaf of the map.
     noise
         Which noise was added.
+    choice
+        If the sets of the map were chosen privately: the scale of the noise on their scores, in
+        grid steps.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Block:
     integers: np.ndarray
     scales: tuple[float, ...]
     noise: Noise
+    choice: float | None = None
 
     @cached_property
     def steps(self) -> np.ndarray:
@@ -66,7 +71,10 @@ class Block:
     def noised(self, privacy: Privacy) -> list[Noised]:
         """Recompute what accounting needs from the map, the neighbours and the noise."""
         pairs = zip(leaves(self.map), self.scales, strict=True)
-        return [Noised(leaf.dim, s, *sensitivity(leaf, privacy)) for leaf, s in pairs]
+        found = [Noised(leaf.dim, s, *sensitivity(leaf, privacy)) for leaf, s in pairs]
+        if self.choice is not None and isinstance(self.map, Marginals):
+            found.append(chosen(len(self.map.sets), one_set(self.map, privacy), self.choice))
+        return found
 
 
 @dataclass(frozen=True)
@@ -138,7 +146,7 @@ class Release:
     def zcdp_epsilon(self) -> float | None:
         """What zCDP alone would have promised at the same δ; None for pure ε."""
         delta = self.statement.delta
-        return zcdp_epsilon(self.loss.rho, delta) if delta else None
+        return zcdp_epsilon(self.loss.rho + self.loss.pure_rho, delta) if delta else None
 
     @property
     def private(self) -> bool:
@@ -176,6 +184,9 @@ def check(release: Release) -> None:
             raise ReleaseError(msg)
         if len(block.scales) != len(leaves(block.map)) or not all(s > 0 for s in block.scales):
             msg = f"block {block.name!r} should state one positive noise scale for each part"
+            raise ReleaseError(msg)
+        if block.choice is not None and not (block.choice > 0 and isinstance(block.map, Marginals)):
+            msg = f"block {block.name!r}: only sets of columns can have been chosen, with noise"
             raise ReleaseError(msg)
         if block.noise != release.statement.noise:
             msg = f"block {block.name!r} has {block.noise} noise under another kind of promise"

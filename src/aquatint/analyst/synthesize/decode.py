@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aquatint.analyst.synthesize.atoms import widths_and_edges
 from aquatint.columns import (
     OTHER,
     POINT,
@@ -18,7 +19,6 @@ from aquatint.columns import (
     Datetime,
     Integer,
     Numeric,
-    bin_edges,
 )
 from aquatint.schema import Schema
 
@@ -80,12 +80,8 @@ def _draw(
     limits: Limits | None,
 ) -> np.ndarray:
     """Draw a number inside each row's bin by the inverse of a linear density."""
-    edges = np.array(bin_edges(column))
-    left, right = edges[:-1].copy(), edges[1:].copy()
-    whole = isinstance(column, (Integer, Date))
-    if whole:  # a bin holds the whole numbers from its lower edge up to, not with, its upper one
-        left, right = np.ceil(left), np.ceil(right)
-        right[-1] = column.limits[1] + 1
+    left, width, whole = widths_and_edges(column)
+    right = np.append(left[1:], left[-1] + width[-1])
     start, end = _slopes(left, right, mass)
     if limits is not None:
         low, high = (np.ceil(limits[0]), np.floor(limits[1]) + 1) if whole else limits
