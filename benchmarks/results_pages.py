@@ -35,11 +35,12 @@ one process with one thread.{guess}
 DEFAULTS = """\
 ## One default for all tables
 
-`auto` is one rule. It looks at the schema, a guess of the number of rows if there is one, ε and
-δ, and at what the release itself has published. It has no setting for a table. A [first
-trial](notes.md) on Adult gave the method its form. Its constants were then chosen on {count}
-development tables (`benchmarks/development.py`): {names}. Neither Adult nor any other of the
-eight tables below is among them.
+`auto` is one rule. It looks at the schema, ε and δ, and at what the release itself has published.
+It has no setting for a table. Its settings were chosen on {count} development tables
+(`benchmarks/development.py`): {names}. Neither Adult nor any other of the eight tables below is
+among them. Two ideas did come from looking at Adult, and were then confirmed on development
+tables: the form of the method, with groups of ten standard deviations and a fifth for the
+histograms, from a [first trial](notes.md); and a bin of its own for zero, from capital gains.
 """
 
 ADULT = """\
@@ -60,8 +61,7 @@ PEERS = """\
 (`.venv-peers`), on one thread.
 
 - They get the very cells that our plan chose, as declared edges: 32 bins at most for a number,
-  one for each value where there are fewer. No guess of the number of rows was given to our plan,
-  so the cells are the same at every ε.
+  one for each value where there are fewer, and one more for the lower bound.
 - Numbers are drawn evenly within a bin, whole numbers among the whole numbers of the bin.
 - AIM's model is capped at 4 MB: its default of 80 MB did not finish on Adult. It has {rounds}
   rounds in place of 16 for each column, to save time. In an earlier trial at ε = 1, one run each,
