@@ -59,11 +59,16 @@ class PlannedBlock:
 
     @property
     def bounding(self) -> FeatureMap:
-        """A map with the sensitivity of what is counted: it depends on how many sets, not which."""
+        """A map with the sensitivity of what is counted, whichever sets that will be.
+
+        It depends on how many sets there are, and is less only if some have a single cell: so the
+        largest stand for all.
+        """
         counted = self.best or self.select
         if counted is None or not isinstance(self.map, Marginals):
             return self.map
-        return Marginals(self.map.columns, self.map.sets[:counted])
+        largest = sorted(zip(self.map.sizes, self.map.sets, strict=True), reverse=True)
+        return Marginals(self.map.columns, tuple(s for _, s in largest[:counted]))
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain JSON data."""

@@ -215,7 +215,6 @@ def test_other_private_rows_with_the_same_published_pairs_give_the_same_choice(m
     assert [b.map for b in other.blocks] == [b.map for b in first.blocks]
 
 
-@pytest.mark.xfail(reason="the bound is that of the first sets, which may have fewer cells")
 def test_sets_of_one_cell_do_not_lend_their_sensitivity_to_others():
     """Replacing a row never moves a set of one cell: noise for that is too little for any other."""
     one = {"kind": "categorical", "categories": [0]}

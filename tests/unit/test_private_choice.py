@@ -133,6 +133,22 @@ def test_the_bound_is_reached():
     assert np.abs(first - second).max() == COUNT_STEPS
 
 
+@EVERY_UNIT
+def test_sets_of_one_cell_do_not_lend_their_sensitivity_to_others(unit):
+    """Replacing a row never moves a set of one cell, but it moves the others by two."""
+    privacy = schema_of(unit).privacy
+    full = {"row": 1, "swap": 2, "person": 2}[unit] * COUNT_STEPS
+    for cells in ({"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 1, "c": 1}):
+        part = marginals(cells, [("a", "b"), ("b", "c")])
+        assert one_set(part, privacy) == full
+    few = aq.PlannedBlock("x", part_of_two(), 0.5, 1.0, select=1)
+    assert few.bounding.sets == (("b", "c"),)
+
+
+def part_of_two():
+    return marginals({"a": 1, "b": 1, "c": 2}, [("a", "b"), ("b", "c")])
+
+
 def test_the_score_is_the_stated_one():
     cells = {"a": 2, "b": 3}
     part = marginals(cells, [("a", "b")])

@@ -80,8 +80,9 @@ def sensitivity(leaf: FeatureMap, privacy: Privacy) -> tuple[int, int]:
 
 
 def one_set(leaf: Marginals, privacy: Privacy) -> int:
-    """Bound how far two neighbours' joint counts of one set are apart, in L1 and in steps.
+    """Bound how far two neighbours' joint counts of any one set are apart, in L1 and in steps.
 
-    A row has one 1 in each set, so the sets have equal parts in the bound of the whole.
+    A row has one 1 in each set; a row that is replaced may move it. This holds for every set,
+    however few cells it has: those that were not chosen are not in the release to be looked at.
     """
-    return sensitivity(leaf, privacy)[1] // len(leaf.sets)
+    return int(grid_of(leaf).bound.high) * (2 if privacy.replaces else privacy.rows_per_unit)
