@@ -37,10 +37,12 @@ DEFAULTS = """\
 
 `auto` is one rule. It looks at the schema, ε and δ, and at what the release itself has published.
 It has no setting for a table. Its settings were chosen on {count} development tables
-(`benchmarks/development.py`): {names}. Neither Adult nor any other of the eight tables below is
-among them. Two ideas did come from looking at Adult, and were then confirmed on development
-tables: the form of the method, with groups of ten standard deviations and a fifth for the
-histograms, from a [first trial](notes.md); and a bin of its own for zero, from capital gains.
+(`benchmarks/development.py`): {names}, and in single trials on two made-up tables and
+scikit-learn's handwritten digits ([notes](notes.md)). Neither Adult nor any other of the eight
+tables below is among them. Two ideas did come from looking at Adult, and were then confirmed on
+development tables: the form of the method, with groups of ten standard deviations and a fifth
+for the histograms, from a [first trial](notes.md); and a bin of its own for zero, from capital
+gains.
 """
 
 ADULT = """\

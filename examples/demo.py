@@ -53,7 +53,7 @@ def main() -> None:
     print(f"What is public about them, and what is protected, is declared in {schema}.")
     budget = ("--epsilon", "1", "--delta", "1e-6")
     run("plan", schema, "--rows", "20000", *budget)
-    run("sketch", DEMO / "train.csv", "--schema", schema, "--rows", "20000", *budget, "-o", release)
+    run("sketch", DEMO / "train.csv", "--schema", schema, *budget, "-o", release)
     run("verify", release)
     print(f"\n{release} holds no row and can be given to anyone, who can do this:")
     run("sample", release, "-n", "20000", "--seed", "1", "-o", synthetic)

@@ -17,6 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from aquatint.analyst.synthesize import threads
 from aquatint.curator.accumulate import integer_rows
 from aquatint.features import (
     Count,
@@ -361,3 +362,10 @@ def schema_dict() -> dict:
 @pytest.fixture
 def schema(schema_dict: dict) -> Schema:
     return Schema.from_dict(schema_dict)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread: two workers share two cores."""
+    with threads.one_thread():
+        yield

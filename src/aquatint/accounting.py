@@ -118,6 +118,11 @@ class Loss:
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Loss(*(round_up(Fraction(a) + Fraction(b)) for a, b in pairs))
 
+    @property
+    def zcdp_rho(self) -> float:
+        """The ρ of zCDP for all parts together, rounded up."""
+        return round_up(Fraction(self.rho) + Fraction(self.pure_rho))
+
     def epsilon(self, delta: float) -> float:
         """Give the ε of the (ε, δ) promise; inf if there is none.
 
@@ -131,7 +136,7 @@ class Loss:
         if delta <= 0:
             return inf
         if self.pure:
-            return zcdp_epsilon(nextafter(self.rho + self.pure_rho, inf), delta)
+            return zcdp_epsilon(self.zcdp_rho, delta)
         mu = nextafter(sqrt(2 * self.rho), inf)
         rough = gaussian_epsilon(delta, mu) + 1e-9 if mu < 100 else inf
         if rough > 300:

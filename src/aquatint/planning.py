@@ -257,10 +257,10 @@ def noise_of(plan: Plan, budget: Budget) -> tuple[tuple[Noised, ...], ...]:
     vectors: list[Noised] = []
     shares: list[float] = []
     for block in plan.blocks:
-        moved = []
-        for leaf in leaves(block.bounding):
+        moved, bounding = [], block.bounding
+        for leaf in leaves(bounding):
             grid, (l2_squared, l1) = grid_of(leaf), sensitivity(leaf, privacy)
-            size = leaf.dim if block.bounding is block.map else block.map.dim
+            size = leaf.dim if bounding is block.map else block.map.dim
             vectors.append(Noised(size, 1.0, l2_squared, l1))
             moved.append(l1 / grid.steps if budget.pure else l2_squared / grid.steps**2)
         counts = block.share * (1 - SELECTION if block.select else 1)

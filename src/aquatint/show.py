@@ -38,7 +38,7 @@ def release_data(release: Release) -> dict[str, Any]:
         "privacy": {
             "epsilon": release.statement.epsilon,
             "delta": release.statement.delta,
-            "rho": release.loss.rho if release.statement.delta else None,
+            "rho": release.loss.zcdp_rho if release.statement.delta else None,
             "zcdp_epsilon": release.zcdp_epsilon,
             "noise": release.statement.noise,
             "protects": release.schema.privacy.protects,
@@ -91,7 +91,7 @@ def verified_data(release: Release) -> dict[str, Any]:
         "epsilon_promised": release.statement.epsilon,
         "epsilon_recomputed": release.loss.epsilon(release.statement.delta),
         "delta": release.statement.delta,
-        "rho_recomputed": release.loss.rho if release.statement.delta else None,
+        "rho_recomputed": release.loss.zcdp_rho if release.statement.delta else None,
         "numbers": sum(block.map.dim for block in release.blocks),
     }
 

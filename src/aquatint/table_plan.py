@@ -22,6 +22,7 @@ from aquatint.schema import Schema
 BINS = (32, 16, 8, 4)
 """Bins of a range: the first number whose joint counts fit in memory."""
 FEWEST_WITH_POINTS = 16
+"""With fewer bins than this, the lower bound and zero get none of their own."""
 MOST_CELLS = 10_000_000
 """Joint counts are summed over fine cells before these are merged: so many fit in memory."""
 WIDE_COLUMN = 2_000

@@ -11,7 +11,6 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -30,19 +29,13 @@ TINY = Effort(components=5, steps=4, fits=1)
 slow_to_draw = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 # --- random schemas -----------------------------------------------------------------------------
 
 word = st.text(st.characters(codec="utf-8"), max_size=5).filter(
     lambda t: is_printable(t) and t == t.strip()
 )
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 missing = st.booleans()
 
 

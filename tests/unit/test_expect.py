@@ -55,18 +55,12 @@ SCHEMA = Schema.from_dict(
         },
     }
 )
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 CELLS = SCHEMA.cells()
 K = 3
 FINE = 840
 """Points of a cell: a multiple of the whole numbers in every bin, so that none counts more."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def some(*names):

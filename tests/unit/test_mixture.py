@@ -25,9 +25,13 @@ from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.read import read
 from aquatint.errors import DataError, ReleaseError
 from aquatint.features import Count, by_label, fourier, hermite, onehot, pairs, race, scale
+from aquatint.release.model import Block, Release, Statement
 from aquatint.schema import Schema
 
-pytestmark = pytest.mark.filterwarnings("ignore:epsilon = 100 promises very little")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:epsilon = 100 promises very little"),
+    pytest.mark.usefixtures("one_thread"),
+]
 
 SCHEMA = Schema.from_dict(
     {
@@ -49,14 +53,6 @@ SCHEMA = Schema.from_dict(
 )
 GOOD = Effort(components=30, steps=250, fits=1)
 ROUGH = Effort(components=4, steps=40, fits=1)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def people(count, seed=0):
@@ -398,3 +394,18 @@ def test_a_saved_model_gives_the_same_rows(model, tmp_path, where):
     )
     again.save(tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_a_cell_that_noise_made_look_empty_can_be_asked_for():
+    columns = {"a": {"kind": "integer", "bounds": [0, 5], "bins": 6}}
+    schema = Schema.from_dict(
+        {"name": "x", "privacy": {"protects": "replace one row"}, "columns": columns}
+    )
+    counts = np.array([-40, 400, 250, -300, -500, 550]) * 2**20
+    block = Block(
+        "columns", onehot(schema.cells()), counts.astype(np.int64), (4e8,), "discrete gaussian"
+    )
+    release = Release(schema, (block,), Statement(1.0, 1e-6, simulated=True), 300, "2026-11-16", {})
+    model = fit_mixture(release, progress=False)
+    assert (model.histogram("a") > 0).all()
+    assert model.sample(20, where="a = 4", seed=0)["a"].tolist() == [4] * 20

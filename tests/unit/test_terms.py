@@ -24,17 +24,11 @@ from aquatint.release.histograms import counting_parts, histograms, on_simplex
 from aquatint.release.model import Block, Release, Statement
 from aquatint.schema import Schema
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 5}
 DEVIATION = 0.01
 K = 3
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def schema_of(sizes):

@@ -95,7 +95,7 @@ def choose(scores: np.ndarray, noised: Noised, count: int, noise: Noise) -> np.n
 
 def chooser(seed: int) -> Callable[[np.ndarray, Noised, int, Noise], np.ndarray]:
     """Give a function that chooses with pseudo-random noise, for benchmarks: NOT private."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # apart from the draws of `simulator`
 
     def pick(scores: np.ndarray, noised: Noised, count: int, noise: Noise) -> np.ndarray:
         draw = rng.gumbel if noise == "discrete gaussian" else rng.exponential

@@ -58,7 +58,7 @@ def technical(release: Release) -> list[tuple[str, str]]:
     ]
     if said.delta:
         facts += [
-            ("rho (zCDP)", f"{release.loss.rho:.6g}"),
+            ("rho (zCDP)", f"{release.loss.zcdp_rho:.6g}"),
             ("epsilon by zCDP alone", f"{release.zcdp_epsilon:.6g} at the same delta"),
         ]
     rows = (
@@ -129,7 +129,7 @@ def registry_entry(release: Release) -> dict[str, Any]:
         "privacy_loss": {
             "epsilon": said.epsilon,
             "delta": said.delta,
-            "rho": release.loss.rho if said.delta else None,
+            "rho": release.loss.zcdp_rho if said.delta else None,
         },
         "privacy_unit": privacy.unit,
         "unit_description": privacy.protects,

@@ -134,7 +134,7 @@ def to_manifest(release: Release, members: Mapping[Any, Member]) -> Manifest:
             "privacy": PrivacyEntry(
                 epsilon=statement.epsilon,
                 delta=statement.delta,
-                rho=release.loss.rho + release.loss.pure_rho if statement.delta else None,
+                rho=release.loss.zcdp_rho if statement.delta else None,
                 zcdp_epsilon=release.zcdp_epsilon,
                 protects=privacy.protects,
                 unit=privacy.unit,

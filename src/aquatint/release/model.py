@@ -146,7 +146,7 @@ class Release:
     def zcdp_epsilon(self) -> float | None:
         """What zCDP alone would have promised at the same δ; None for pure ε."""
         delta = self.statement.delta
-        return zcdp_epsilon(self.loss.rho + self.loss.pure_rho, delta) if delta else None
+        return zcdp_epsilon(self.loss.zcdp_rho, delta) if delta else None
 
     @property
     def private(self) -> bool:

@@ -22,6 +22,10 @@ from aquatint.release.histograms import counting_parts, histograms, on_simplex, 
 from aquatint.release.model import Block, Release
 from aquatint.schema import Schema
 
+POSSIBLE = 1e-6
+"""This share of an atom is spread by width, so that no admitted value is impossible: a cell that
+noise made look empty can still be asked for in a condition."""
+
 
 @dataclass(frozen=True)
 class Atoms:
@@ -118,8 +122,9 @@ def _within(
         if len(cells) == 1:
             continue
         found = shrunk(counts[cells], deviation, width[cells])
-        total = float(found.sum())
-        out[cells] = on_simplex(found / total) if total > 0 else width[cells] / width[cells].sum()
+        total, by_width = float(found.sum()), width[cells] / width[cells].sum()
+        shares = on_simplex(found / total) if total > 0 else by_width
+        out[cells] = (1 - POSSIBLE) * shares + POSSIBLE * by_width
     return out
 
 

@@ -9,6 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from aquatint.errors import DataError
+
+
+def check_count(count: int) -> None:
+    """Refuse a negative number of rows."""
+    if count < 0:
+        msg = f"cannot draw {count} rows: give a number from 0 on"
+        raise DataError(msg)
+
 
 def components(weights: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Give each row a component, in rising order."""

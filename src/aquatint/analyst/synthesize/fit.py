@@ -110,15 +110,15 @@ def fit(
 
 def _runs(atoms: Atoms, ordered: Collection[str]) -> Tensor:
     """Give a 1 for each atom of each run of neighbours that share a parameter: (runs, atoms)."""
-    lines = [
-        [start + first, min(start + first + length, stop)]
-        for name, (start, stop) in ((n, (s.start, s.stop)) for n, s in atoms.slices.items())
+    ends = [
+        (first, min(first + length, place.stop))
+        for name, place in atoms.slices.items()
         for length in SCALES
-        if name in ordered and stop - start >= 2 * length
-        for first in range(0, stop - start, length)
+        if name in ordered and place.stop - place.start >= 2 * length
+        for first in range(place.start, place.stop, length)
     ]
-    runs = torch.zeros(len(lines), atoms.total)
-    for line, (first, last) in zip(runs, lines, strict=True):
+    runs = torch.zeros(len(ends), atoms.total)
+    for line, (first, last) in zip(runs, ends, strict=True):
         line[first:last] = 1.0
     return runs
 

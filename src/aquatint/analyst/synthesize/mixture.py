@@ -21,7 +21,7 @@ from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.terms import Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
 from aquatint.columns import RANGED, Ordered
-from aquatint.errors import DataError, ReleaseError
+from aquatint.errors import ReleaseError
 from aquatint.features import FeatureMap, leaves
 from aquatint.features.marginals import Count, Marginals
 from aquatint.progress import track
@@ -76,9 +76,7 @@ class Mixture:
         seed
             The same seed gives the same rows; by default they differ each time.
         """
-        if count < 0:
-            msg = f"cannot draw {count} rows: give a number from 0 on"
-            raise DataError(msg)
+        draw.check_count(count)
         rng = np.random.default_rng(seed)
         given = conditions(self.schema, where)
         weights, inside = self._condition(given)

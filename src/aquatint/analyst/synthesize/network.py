@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from aquatint.analyst.synthesize import store
+from aquatint.analyst.synthesize.draw import check_count
 from aquatint.analyst.synthesize.network_heads import Head, heads_of
 from aquatint.analyst.synthesize.network_model import Generator
 from aquatint.analyst.synthesize.network_sampling import Sampler
@@ -26,7 +27,7 @@ from aquatint.analyst.synthesize.network_training import Training, start, train
 from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.threads import one_thread
 from aquatint.analyst.where import Where, conditions
-from aquatint.errors import DataError, ReleaseError
+from aquatint.errors import ReleaseError
 from aquatint.progress import track
 from aquatint.release.model import Release
 from aquatint.schema import Schema
@@ -88,9 +89,7 @@ class Network:
         seed
             The same seed gives the same rows; by default they differ each time.
         """
-        if count < 0:
-            msg = f"ask for zero rows or more, got {count}"
-            raise DataError(msg)
+        check_count(count)
         given = conditions(self.schema, where)
         sampler = Sampler(self.schema, self.heads, self.generator, self.label, self.shares)
         with one_thread():
