@@ -6,14 +6,16 @@ misfit of the formula against any others.
 """
 
 from itertools import product
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 import pytest
 import torch
+from scipy.special import rel_entr
 
 from aquatint.analyst.synthesize import terms as module
 from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
+from aquatint.analyst.synthesize.dependence import Dependence
 from aquatint.analyst.synthesize.excess import TablesAboveFloor, above_floor
 from aquatint.analyst.synthesize.fit import _softmax
 from aquatint.analyst.synthesize.mixture import _terms
@@ -108,7 +110,7 @@ def by_hand(part, shares, mean):
     for columns, residual in tables.items():
         squares = (residual**2).sum()
         plain = len(columns) == 1
-        total += squares if plain else max(0.0, squares - residual.size)
+        total += squares if plain else max(0.0, squares - residual.size - sqrt(2 * residual.size))
     three = [set(s) for s in part.sets if len(s) == 3]
     shared = set.intersection(*three) if three else set()
     common = next((n for s in part.sets if len(s) == 3 for n in reversed(s) if n in shared), None)
@@ -232,10 +234,11 @@ def test_the_gradient_written_out_is_the_gradient(fits):
         return torch.rand(shape, generator=dice, dtype=torch.float64)
 
     of_column = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 1, 1, 2])).double()
-    measured = torch.triu(of_column @ (1 - torch.eye(3)).double() @ of_column.T)
+    measured = of_column @ (1 - torch.eye(3)).double() @ of_column.T
     seen, mixed = drawn(*fits, K, 6).requires_grad_(), drawn(*fits, 2, K).requires_grad_()
     target = torch.stack([seen.detach().reshape(-1, 6)[:K].T @ drawn(K, 6)] * 2)
     target[:, :2, 2:5] = 5.0  # one table is far off, others are within their noise
+    target = torch.triu(target) + torch.triu(target, 1).mT
     fixed = (target, measured / 2, of_column)
     assert torch.autograd.gradcheck(
         lambda s, m: TablesAboveFloor.apply(s, m, *fixed), (seen, mixed), fast_mode=False
@@ -243,9 +246,9 @@ def test_the_gradient_written_out_is_the_gradient(fits):
     joint = (seen[..., None, :, :] * mixed[..., None]).mT @ seen[..., None, :, :]
     squares = (((joint - target) * measured / 2) ** 2).sum(-3)
     cells = of_column.T @ measured @ of_column * 2
-    plain = above_floor(of_column.T @ squares @ of_column, cells)
+    plain = above_floor(of_column.T @ squares @ of_column, cells) / 2  # each table is there twice
     assert torch.isclose(TablesAboveFloor.apply(seen, mixed, *fixed), plain)
-    assert 0 < int((of_column.T @ squares @ of_column > cells).sum()) < 3 * max(1, *fits, 1)
+    assert 0 < int((of_column.T @ squares @ of_column > cells).sum()) < 6 * max(1, *fits, 1)
 
 
 def test_kinds_of_terms():
@@ -437,3 +440,28 @@ def test_a_count_in_the_wrong_place_would_be_found():
     )
     atoms, _ = atoms_of(wrong)
     assert misfit(_terms(wrong, atoms), *small.tensors()) > 1000
+
+
+def test_the_price_of_dependence_is_the_information_of_the_components_and_has_its_gradient():
+    dice = torch.Generator().manual_seed(4)
+    logits = torch.randn(2, K, 5, generator=dice, dtype=torch.float64)
+    sizes = torch.randn(2, K, generator=dice, dtype=torch.float64)
+
+    def price(sizes, logits):
+        columns = [torch.softmax(part, -1) for part in torch.split(logits, [2, 3], -1)]
+        return Dependence(1.0)(torch.softmax(sizes, -1), torch.cat(columns, -1), dice)
+
+    found = float(price(sizes, logits))
+    wanted = 0.0
+    for size, logit in zip(sizes, logits, strict=True):
+        weights = torch.softmax(size, -1).numpy()
+        for part in np.split(logit.numpy(), [2], axis=-1):
+            shares = np.exp(part) / np.exp(part).sum(-1, keepdims=True)
+            wanted += sum(
+                w * rel_entr(p, weights @ shares).sum()
+                for w, p in zip(weights, shares, strict=True)
+            )
+    assert found == pytest.approx(wanted, rel=1e-6)
+    assert torch.autograd.gradcheck(price, (sizes.requires_grad_(), logits.requires_grad_()))
+    alike = logits[:, :1].expand(-1, K, -1)
+    assert abs(float(price(sizes, alike))) < 1e-8

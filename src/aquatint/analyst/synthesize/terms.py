@@ -5,10 +5,10 @@ every column's atoms in every component. Its embedding is then in closed form: t
 w·P, all pairs at once Pᵀ·diag(w)·P, all triples with one common column the same with w replaced by
 w times the probability of each class of that column.
 
-Joint tables contribute n·max(0, r − 1) each, where r is the mean squared residual in units of the
-noise: a table pulls only until it is fitted as well as its noise allows. Histograms, and the
-averages of many joint tables, have few cells and little noise: they are fitted by plain least
-squares in the same units.
+Joint tables contribute max(0, s − f) each, where s is the sum of squared residuals in units of the
+noise and f what noise alone would give: a table pulls only until it is fitted as well as its noise
+allows. Histograms, and the averages of many joint tables, have few cells and little noise: they are
+fitted by plain least squares in the same units.
 """
 
 from __future__ import annotations
@@ -296,7 +296,8 @@ def _pairs(
         table = table.transpose(order).reshape(lines, part.counted[a], part.counted[b])
         at, bt = view.slices[a], view.slices[b]
         target[:, at, bt] = table
-        measured[at, bt] = 1.0
+        target[:, bt, at] = table.transpose(0, 2, 1)
+        measured[at, bt] = measured.T[at, bt] = 1.0
         sums[:, at] += table.sum(2) / part.counted[b]
         weight[at] += 1 / part.counted[b]
         sums[:, bt] += table.sum(1) / part.counted[a]
