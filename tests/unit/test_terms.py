@@ -451,7 +451,7 @@ def test_the_price_of_dependence_is_the_information_of_the_components_and_has_it
         columns = [torch.softmax(part, -1) for part in torch.split(logits, [2, 3], -1)]
         return Dependence(1.0)(torch.softmax(sizes, -1), torch.cat(columns, -1), dice)
 
-    found = float(price(sizes, logits))
+    found = price(sizes, logits).item()
     wanted = 0.0
     for size, logit in zip(sizes, logits, strict=True):
         weights = torch.softmax(size, -1).numpy()
@@ -464,4 +464,4 @@ def test_the_price_of_dependence_is_the_information_of_the_components_and_has_it
     assert found == pytest.approx(wanted, rel=1e-6)
     assert torch.autograd.gradcheck(price, (sizes.requires_grad_(), logits.requires_grad_()))
     alike = logits[:, :1].expand(-1, K, -1)
-    assert abs(float(price(sizes, alike))) < 1e-8
+    assert abs(price(sizes, alike).item()) < 1e-8

@@ -47,7 +47,7 @@ class _Information(torch.autograd.Function):
     def forward(ctx: Any, weights: Tensor, probabilities: Tensor) -> Tensor:
         mean = weights[..., None, :] @ probabilities
         logs = (probabilities + TINY).log_().sub_((mean + TINY).log_())
-        each = torch.linalg.vecdot(probabilities, logs)
+        each: Tensor = (probabilities * logs).sum(-1)
         ctx.save_for_backward(weights, logs, each, probabilities.sum(-1))
         return (weights * each).sum()
 
