@@ -239,13 +239,13 @@ def test_the_gradient_written_out_is_the_gradient(fits):
     target = torch.stack([seen.detach().reshape(-1, 6)[:K].T @ drawn(K, 6)] * 2)
     target[:, :2, 2:5] = 5.0  # one table is far off, others are within their noise
     target = torch.triu(target) + torch.triu(target, 1).mT
-    fixed = (target, measured / 2, of_column)
+    cells = of_column.T @ measured @ of_column * 2
+    fixed = (target, cells, 2.0, of_column)
     assert torch.autograd.gradcheck(
         lambda s, m: TablesAboveFloor.apply(s, m, *fixed), (seen, mixed), fast_mode=False
     )
     joint = (seen[..., None, :, :] * mixed[..., None]).mT @ seen[..., None, :, :]
     squares = (((joint - target) * measured / 2) ** 2).sum(-3)
-    cells = of_column.T @ measured @ of_column * 2
     plain = above_floor(of_column.T @ squares @ of_column, cells) / 2  # each table is there twice
     assert torch.isclose(TablesAboveFloor.apply(seen, mixed, *fixed), plain)
     assert 0 < int((of_column.T @ squares @ of_column > cells).sum()) < 6 * max(1, *fits, 1)

@@ -31,10 +31,13 @@ class TablesAboveFloor(torch.autograd.Function):
     """`above_floor` of all tables of pairs of columns, for each class of a common column.
 
     With components' probabilities S of shape (K, D) and class weights M of shape (C, K), the tables
-    are the blocks of J_c = Sᵀ diag(M_c) S. Targets and precisions are symmetric, so every table is
-    there twice, and counts half each time. With G_c, the derivative of the loss by J_c, and
-    A_c = 2 S G_c, the derivatives are Σ_c diag(M_c) A_c by S, and half the sums over the
-    rows of A_c ∘ S by M_c. Any dimensions before these are fits side by side.
+    are the blocks of J_c = Sᵀ diag(M_c) S. Targets are symmetric, so every table is there twice, and
+    counts half each time. With G_c, the derivative of the loss by J_c, and A_c = 2 S G_c, the
+    derivatives are Σ_c diag(M_c) A_c by S, and half the sums over the rows of A_c ∘ S by M_c. Any
+    dimensions before these are fits side by side.
+
+    `cells`, of shape (columns, columns), has the number of cells of each table, zero where none was
+    released; `deviation` is the noise of a cell.
     """
 
     @staticmethod
@@ -43,27 +46,30 @@ class TablesAboveFloor(torch.autograd.Function):
         seen: Tensor,
         mixed: Tensor,
         target: Tensor,
-        precision: Tensor,
+        cells: Tensor,
+        deviation: float,
         of_column: Tensor,
     ) -> Tensor:
-        each = seen[..., None, :, :]
-        joint = (each * mixed[..., None]).transpose(-1, -2) @ each
-        residual = joint.sub_(target).mul_(precision)
-        squares = residual[..., 0, :, :].square()
-        for one in residual.unbind(-3)[1:]:
-            squares.addcmul_(one, one)
-        cells = of_column.T @ (precision > 0).to(squares.dtype) @ of_column * len(target)
-        sums = of_column.T @ squares @ of_column
-        pulls = (sums > floor_of(cells)).to(squares.dtype)
-        twice = (of_column @ pulls @ of_column.T).mul_(2 * precision)
-        ctx.save_for_backward(seen, mixed, residual.mul_(twice[..., None, :, :]))
-        return above_floor(sums, cells) / 2
+        weighted = (seen * one[..., None] for one in mixed.unbind(-2))
+        residuals = [
+            (left.mT @ seen).sub_(goal) for left, goal in zip(weighted, target, strict=True)
+        ]
+        squares = residuals[0].square()
+        for residual in residuals[1:]:
+            squares.addcmul_(residual, residual)
+        sums = (of_column.T @ squares @ of_column).div_(deviation**2)
+        excess = torch.relu(sums - floor_of(cells)).mul_(cells > 0)
+        pulls = (excess > 0).to(seen.dtype).mul_(2 / deviation**2)
+        twice = of_column @ pulls @ of_column.T
+        ctx.save_for_backward(seen, mixed, *(residual.mul_(twice) for residual in residuals))
+        return excess.sum() / 2
 
     @staticmethod
     def backward(ctx: Any, *above: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
-        seen, mixed, twice = ctx.saved_tensors
-        each = seen[..., None, :, :]
-        along = each @ twice
-        by_mixed = above[0] * (along * each).sum(-1) / 2
-        by_seen = above[0] * (along * mixed[..., None]).sum(-3)
-        return by_seen, by_mixed, None, None, None
+        seen, mixed, *slopes = ctx.saved_tensors
+        by_seen, by_mixed = torch.zeros_like(seen), []
+        for slope, weight in zip(slopes, mixed.unbind(-2), strict=True):
+            along = seen @ slope
+            by_mixed.append((along * seen).sum(-1))
+            by_seen.addcmul_(along, weight[..., None])
+        return above[0] * by_seen, above[0] / 2 * torch.stack(by_mixed, -2), *[None] * 4

@@ -92,7 +92,7 @@ def fit(
         logits = start + own + shared @ runs
         return torch.softmax(sizes, -1), _softmax(logits, atoms)
 
-    adam = torch.optim.Adam([own, shared, sizes], lr=effort.rate, betas=(0.9, 0.99))
+    adam = torch.optim.Adam([own, shared, sizes], lr=effort.rate, betas=(0.9, 0.99), fused=True)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(adam, effort.steps, effort.rate / 50)
     with one_thread():
         for _ in range(effort.steps):

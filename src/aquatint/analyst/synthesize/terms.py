@@ -142,44 +142,34 @@ class Singles(Term):
 class Pairs(Term):
     """Joint counts of pairs, for each class of a common column if there is one: (classes, D, D).
 
-    `measured` has a 1 in each block of the matrix that was released.
+    Every table is there twice, as it is and turned over. `cells` has the number of cells of the
+    table of each two columns, zero where none was released.
     """
 
     view: View
     classes: View | None
     target: Tensor
     deviation: float
-    measured: Tensor
+    cells: Tensor
 
     def __call__(  # noqa: D102
         self, weights: Tensor, probabilities: Tensor, generator: torch.Generator
     ) -> Tensor:
         seen = self.view(probabilities)
         mixed = by_class(weights, probabilities, self.classes)
-        if seen.shape[-1] <= WIDEST:
-            return _excess(seen, mixed, self.target, self.precision, self.view.of_column)
-        columns = torch.randperm(len(self.view.names), generator=generator)
-        columns = columns[: max(2, len(columns) * WIDEST // seen.shape[-1])].sort().values
-        some = torch.nonzero(torch.isin(self.view.column, columns)).flatten()
-        target, precision = self.target[:, some][:, :, some], self.precision[some][:, some]
-        of_column = self.view.of_column[some][:, columns]
-        part = _excess(seen[..., some], mixed, target, precision, of_column)
-        all_of_them, chosen = len(self.view.names), len(columns)
-        return part * (all_of_them * (all_of_them - 1) / (chosen * (chosen - 1)))
-
-    @cached_property
-    def precision(self) -> Tensor:
-        """One over the noise where a count was released, zero elsewhere."""
-        return self.measured / self.deviation
-
-
-def _excess(
-    seen: Tensor, mixed: Tensor, target: Tensor, precision: Tensor, of_column: Tensor
-) -> Tensor:
-    found: Tensor = TablesAboveFloor.apply(  # type: ignore[no-untyped-call]
-        seen, mixed, target, precision, of_column
-    )
-    return found
+        target, cells, of_column = self.target, self.cells, self.view.of_column
+        times = 1.0
+        if seen.shape[-1] > WIDEST:
+            columns = torch.randperm(len(cells), generator=generator)
+            columns = columns[: max(2, len(cells) * WIDEST // seen.shape[-1])].sort().values
+            some = torch.nonzero(torch.isin(self.view.column, columns)).flatten()
+            seen, target = seen[..., some], target[:, some][:, :, some]
+            times = len(cells) * (len(cells) - 1) / (len(columns) * (len(columns) - 1))
+            cells, of_column = cells[columns][:, columns], of_column[some][:, columns]
+        found: Tensor = TablesAboveFloor.apply(  # type: ignore[no-untyped-call]
+            seen, mixed, target, cells, self.deviation, of_column
+        )
+        return found * times
 
 
 @dataclass(frozen=True)
@@ -287,7 +277,7 @@ def _pairs(
     lines = part.counted[common] if common else 1
     width = len(view.column)
     target = np.zeros((lines, width, width))
-    measured = np.zeros((width, width), dtype=np.float32)
+    cells = np.zeros((len(names), len(names)))
     sums, weight = np.zeros((lines, width)), np.zeros(width)
     for columns, (a, b) in chosen.items():
         shape = [part.counted[n] for n in columns]
@@ -297,13 +287,14 @@ def _pairs(
         at, bt = view.slices[a], view.slices[b]
         target[:, at, bt] = table
         target[:, bt, at] = table.transpose(0, 2, 1)
-        measured[at, bt] = measured.T[at, bt] = 1.0
+        i, j = names.index(a), names.index(b)
+        cells[i, j] = cells[j, i] = table.size
         sums[:, at] += table.sum(2) / part.counted[b]
         weight[at] += 1 / part.counted[b]
         sums[:, bt] += table.sum(1) / part.counted[a]
         weight[bt] += 1 / part.counted[a]
     spread = np.broadcast_to(deviation / np.sqrt(weight), (lines, width))
     return [
-        Pairs(view, classes, _tensor(target), deviation, torch.from_numpy(measured)),
+        Pairs(view, classes, _tensor(target), deviation, _tensor(cells)),
         Singles(view, classes, _tensor(sums / weight), _tensor(spread)),
     ]
