@@ -90,9 +90,10 @@ papers' methods under correct bounds, in one setting for all tables.
 AS_PUBLISHED = """\
 ### By the papers' metric
 
-ROC and PRC from hard labels, and a test set in which the commonest class was thinned as in
-DP-MERF's table 4 (credit, where a subset is at hand, to the same ratio). *Gap closed* is how far
-`auto` is on the way from published DP-HP to real rows as they score here.
+ROC and PRC from hard labels. As in DP-HP's code, the commonest class is thinned: the papers do
+so to all private rows at the start; here it is done to the rows that classifiers learn from, once
+drawn, and to the test rows (credit, where a subset is at hand, to the same ratio). *Gap closed* is
+how far `auto` is on the way from published DP-HP to real rows as they score here.
 """
 
 RIGHT = """\

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from aquatint.errors import DataError
-from aquatint.evaluate import Evaluation, evaluate, evaluation_text, plots
+from aquatint.evaluate import Evaluation, evaluate, evaluation_text, plots, report
 from aquatint.evaluate.extras import EvaluationError, MissingExtraError
 from aquatint.evaluate.second_opinion import second_opinion
 from aquatint.evaluate.tables import Grid, encode
@@ -92,6 +92,25 @@ def test_plain_data_survives_json_and_says_that_it_is_not_private(full):
     }
     assert set(data["as_published"]["alpha_way"]) == {"2", "3", "4"}
     assert data["utility"]["as_published"]["mean"].keys() == {"roc", "prc"}
+
+
+def test_published_scores_learn_from_thinned_rows_and_right_ones_do_not(full, monkeypatch):
+    trained, true = [], report.predictions
+
+    def watched(rows, *given, **named):
+        trained.append(np.bincount(rows.codes["ill"], minlength=2)[:2])
+        return true(rows, *given, **named)
+
+    monkeypatch.setattr(report, "predictions", watched)
+    given = {"classifiers": ["logistic"], "as_published": True, "progress": False}
+    evaluate(REAL, TEST, SYNTHETIC, SCHEMA, undersampling=0.5, **given)
+    whole, thinned = trained
+    common = int(REAL["ill"].mean() > 0.5)  # of the real rows
+    assert thinned[common] == whole[common] // 2
+    assert thinned[1 - common] == whole[1 - common]
+    plain = evaluate(REAL, TEST, SYNTHETIC, SCHEMA, **given)
+    assert len(trained) == 3  # nothing is thinned: the same classifiers serve both
+    assert plain.utility.scores[0].metrics == full.utility.scores[0].metrics
 
 
 def test_an_evaluation_cannot_be_changed(full):

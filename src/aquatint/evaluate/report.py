@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from aquatint.evaluate.classifiers import choose, predictions
+from aquatint.evaluate.classifiers import Prediction, choose, predictions
 from aquatint.evaluate.extras import EvaluationError
 from aquatint.evaluate.fidelity import TRIPLES, Fidelity, fidelity
 from aquatint.evaluate.mmd import Discrepancy, mmd
-from aquatint.evaluate.published import ALPHAS, alpha_way_error, hard_label_score
+from aquatint.evaluate.published import ALPHAS, alpha_way_error, hard_label_score, undersampled
 from aquatint.evaluate.second_opinion import second_opinion as ask_sdmetrics
 from aquatint.evaluate.tables import BINS, Encoded, Grid, encode
 from aquatint.evaluate.utility import Score, Task, Utility, score
@@ -164,7 +164,8 @@ def evaluate(
     as_published
         Whether to add the scores as the papers' code computes them, faults included.
     undersampling
-        With `as_published`, the share of the commonest class of the test rows that is kept; see
+        With `as_published`, the share of the commonest class that is kept, of the rows to train
+        on and of the test rows; see
         `aquatint.evaluate.published.UNDERSAMPLING` for the papers' rates.
     second_opinion
         Whether to ask SDMetrics as well.
@@ -247,27 +248,34 @@ class _Bench:
         keep: float | None,
         what: str,
     ) -> Utility:
-        """Train and score; with `keep`, score as published too."""
+        """Train and score; with `keep`, as published too: trained on thinned rows as well."""
         asked = task.rows(test, "test")
         truth = asked.codes[task.target]
-        found = list(
-            predictions(
-                task.rows(train, what),
-                asked,
-                self.grid,
-                task.target,
-                positive=task.positive,
-                classifiers=classifiers,
-                seed=self.seed,
-                progress=self.progress,
-                what=what,
+
+        def trained(rows: Encoded, what: str) -> list[Prediction]:
+            return list(
+                predictions(
+                    rows,
+                    asked,
+                    self.grid,
+                    task.target,
+                    positive=task.positive,
+                    classifiers=classifiers,
+                    seed=self.seed,
+                    progress=self.progress,
+                    what=what,
+                )
             )
-        )
+
+        rows = task.rows(train, what)
+        found = trained(rows, what)
         scores = tuple(score(f, truth, task) for f in found)
         published: tuple[Score, ...] = ()
         if keep is not None:
+            kept = undersampled(rows.codes[task.target], task.commonest, keep, self.seed)
+            thinned = found if keep == 1 else trained(rows.take(kept), f"thinned {what}")
             published = tuple(
-                hard_label_score(f, truth, task, keep=keep, seed=self.seed) for f in found
+                hard_label_score(f, truth, task, keep=keep, seed=self.seed) for f in thinned
             )
         name = None if task.positive is None else self.grid.names(task.target)[task.positive]
         return Utility(task.target, name, scores, published)

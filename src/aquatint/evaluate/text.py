@@ -105,7 +105,7 @@ def _footnotes(evaluation: Evaluation) -> list[str]:
     if evaluation.utility is not None and evaluation.undersampling is not None:
         lines.append(
             f"* as published: hard labels, and {evaluation.undersampling:.1%} of the commonest "
-            "class of the test rows; to lay beside the papers' tables only"
+            "class, to train and to test; to lay beside the papers' tables only"
         )
     if evaluation.alpha_way:
         errors = ", ".join(f"α = {a}: {error:.4f}" for a, error in evaluation.alpha_way.items())

@@ -31,7 +31,7 @@ class TablesAboveFloor(torch.autograd.Function):
     """`above_floor` of all tables of pairs of columns, for each class of a common column.
 
     With components' probabilities S of shape (K, D) and class weights M of shape (C, K), the tables
-    are the blocks of J_c = Sᵀ diag(M_c) S. Targets are symmetric, so every table is there twice, and
+    are the blocks of J_c = Sᵀ diag(M_c) S. Targets are symmetric: every table is there twice, and
     counts half each time. With G_c, the derivative of the loss by J_c, and A_c = 2 S G_c, the
     derivatives are Σ_c diag(M_c) A_c by S, and half the sums over the rows of A_c ∘ S by M_c. Any
     dimensions before these are fits side by side.
