@@ -16,8 +16,8 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize.terms import Term
 
-PRICE = 50.0
-"""In units of the squared noise, for each nat. From 30 to 100 development tables gained alike."""
+PRICE = 30.0
+"""In units of the squared noise, for each nat. From 10 to 100 development tables gained alike."""
 TINY = 1e-9
 
 
