@@ -26,6 +26,10 @@ POSSIBLE = 1e-6
 """This share of an atom is spread by width, so that no admitted value is impossible: a cell that
 noise made look empty can still be asked for in a condition."""
 
+HIDDEN = 0.02
+"""A cell that noise hides is taken to hold at least this many standard deviations of it in rows: an
+empty tail of a column is seldom the truth."""
+
 
 @dataclass(frozen=True)
 class Atoms:
@@ -124,7 +128,8 @@ def _within(
         found = shrunk(counts[cells], deviation, width[cells])
         total, by_width = float(found.sum()), width[cells] / width[cells].sum()
         shares = on_simplex(found / total) if total > 0 else by_width
-        out[cells] = (1 - POSSIBLE) * shares + POSSIBLE * by_width
+        shares = np.maximum(shares, HIDDEN * deviation / max(total, deviation))
+        out[cells] = (1 - POSSIBLE) * shares / shares.sum() + POSSIBLE * by_width
     return out
 
 
