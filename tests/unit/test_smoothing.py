@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aquatint.analyst.synthesize.atoms import HIDDEN, _within
 from aquatint.analyst.synthesize.smoothing import believed, even, smooth
+from aquatint.schema import Schema
 
 RULES = pytest.mark.parametrize("rule", [even, smooth])
 cells = st.lists(st.tuples(st.floats(-50, 500), st.floats(0.1, 9)), min_size=1, max_size=40)
@@ -52,3 +54,20 @@ def test_a_slope_survives_where_single_cells_do_not():
         for rule, seen in errors.items():
             seen.append(np.abs(rule(noisy, 15.0, np.ones(32)) - truth).sum())
     assert np.mean(errors[smooth]) < 0.85 * np.mean(errors[even])
+
+
+def test_a_tail_that_noise_hides_is_not_empty():
+    schema = Schema.from_dict(
+        {
+            "name": "ages",
+            "privacy": {"protects": "replace one row"},
+            "columns": {"age": {"kind": "integer", "bounds": [0, 9], "bins": 10}},
+        }
+    )
+    counts = np.array([500.0, 400.0, 300.0, 200.0, 100.0, -30.0, 20.0, -40.0, 10.0, -25.0])
+    within = _within(schema, "age", counts, 30.0, np.zeros(10, dtype=np.int64))
+    assert within.sum() == pytest.approx(1)
+    assert (within * 1435 >= HIDDEN * 30 * 0.9).all()
+    assert within[5:].sum() < 0.03
+    exact = _within(schema, "age", np.maximum(counts, 0), 0.0, np.zeros(10, dtype=np.int64))
+    assert exact[5] < 1e-6
