@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aquatint.analyst.where import MAX_TEXT, conditions
+from aquatint.analyst.literals import MAX_TEXT
+from aquatint.analyst.where import conditions
 from aquatint.errors import AquatintError, DataError
 from aquatint.schema import Schema
 

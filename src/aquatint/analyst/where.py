@@ -6,23 +6,27 @@ same. A list means any of, a pair of numbers means between, None means missing.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, isfinite, isnan
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
-import sqlglot
 from sqlglot import expressions as sql
 
-from aquatint.columns import POINT, RANGED, Boolean, Date, Datetime, Integer, bin_edges
+from aquatint.analyst.literals import (
+    check_known,
+    column_of,
+    literal_of,
+    number_of,
+    quoted,
+    read_sql,
+)
+from aquatint.columns import POINT, RANGED, Boolean, Date, Integer, bin_edges
 from aquatint.errors import DataError
 from aquatint.schema import Schema
 
 Where = Mapping[str, Any] | str
-MAX_TEXT = 10_000
-MAX_DEPTH = 100
 
 
 @dataclass(frozen=True)
@@ -87,22 +91,8 @@ def _is_mapping(where: Any) -> bool:
     return isinstance(where, Mapping) and all(isinstance(name, str) for name in where)
 
 
-def _quoted(value: Any) -> str:
-    """Quote what someone wrote, as far as an error message has room for it."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _column(schema: Schema, name: str) -> Any:
-    if name not in schema.columns:
-        known = ", ".join(list(schema.columns)[:20])
-        msg = f"there is no column {_quoted(name)}: the release has {known}"
-        raise DataError(msg)
-    return schema.columns[name]
-
-
 def _from_value(schema: Schema, name: str, value: Any) -> Condition:
-    column = _column(schema, name)
+    column = column_of(schema, name)
     if value is None:
         return _missing(schema, name)
     if isinstance(value, (list, set, frozenset)):
@@ -111,20 +101,20 @@ def _from_value(schema: Schema, name: str, value: Any) -> Condition:
         if len(value) != 2 or not isinstance(column, RANGED):
             msg = f"column {name!r}: a pair means between, and goes with numbers and dates only"
             raise DataError(msg)
-        low, high = (_number(name, column, v) for v in value)
+        low, high = (number_of(name, column, v) for v in value)
         return _between(schema, name, low, high)
     return _any_of(schema, name, [value])
 
 
 def _missing(schema: Schema, name: str) -> Condition:
-    column = _column(schema, name)
+    column = column_of(schema, name)
     weights = np.zeros(column.cells)
     weights[column.present_cells :] = 1.0
     return Condition(weights)
 
 
 def _any_of(schema: Schema, name: str, values: list[Any]) -> Condition:
-    column = _column(schema, name)
+    column = column_of(schema, name)
     if isinstance(column, RANGED):
         if not isinstance(column, (Integer, Date)):
             msg = f"ask for a range of column {name!r}, with between: single values have no share"
@@ -132,9 +122,9 @@ def _any_of(schema: Schema, name: str, values: list[Any]) -> Condition:
         if len(values) != 1:
             msg = f"ask for one value of column {name!r}, or for a range, with between"
             raise DataError(msg)
-        number = _number(name, column, values[0])
+        number = number_of(name, column, values[0])
         if not number.is_integer():
-            msg = f"no value of column {name!r} is {_quoted(values[0])}: give a whole number"
+            msg = f"no value of column {name!r} is {quoted(values[0])}: give a whole number"
             raise DataError(msg)
         return _between(schema, name, number, number)
     names = {text.lower(): place for place, text in enumerate(schema.cell_names(name))}
@@ -145,30 +135,10 @@ def _any_of(schema: Schema, name: str, values: list[Any]) -> Condition:
         place = exact.get(text, names.get(text.lower()))
         if place is None:
             known = ", ".join(schema.cell_names(name)[:20])
-            msg = f"column {name!r} has no category {_quoted(text)}: it has {known}"
+            msg = f"column {name!r} has no category {quoted(text)}: it has {known}"
             raise DataError(msg)
         weights[place] = 1.0
     return Condition(weights)
-
-
-def _number(name: str, column: Any, value: Any) -> float:
-    """Read a bound in the column's own numbers: days and seconds since 1970 for dates."""
-    try:
-        if isinstance(column, Date):
-            day = value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
-            return float((day - dt.date(1970, 1, 1)).days)
-        if isinstance(column, Datetime):
-            moment = (
-                value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
-            )
-            return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-        number = float(value)
-        if isnan(number) or isinstance(value, bool):
-            raise ValueError
-        return number
-    except (TypeError, ValueError, OverflowError):
-        msg = f"column {name!r} cannot be compared with {_quoted(value)}: give one of its own kind"
-        raise DataError(msg) from None
 
 
 def _between(
@@ -179,7 +149,7 @@ def _between(
     open_low: bool = False,
     open_high: bool = False,
 ) -> Condition:
-    column = _column(schema, name)
+    column = column_of(schema, name)
     edges = np.array(bin_edges(column))
     left, right = edges[:-1].copy(), edges[1:].copy()
     bottom, top = column.limits
@@ -205,21 +175,10 @@ def _between(
 
 
 def _from_sql(schema: Schema, text: str) -> dict[str, Condition]:
-    if len(text) > MAX_TEXT:
-        msg = f"the condition is longer than {MAX_TEXT:,} characters: shorten it"
-        raise DataError(msg)
-    try:
-        if (
-            text.count("(") > MAX_DEPTH
-            or text.count("-") > 10 * MAX_DEPTH
-            or text.count(".") > 1000
-        ):
-            raise RecursionError
-        return _walk(schema, sqlglot.parse_one(text, into=sql.Condition))
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        example = "sex = 'Female' and age >= 30"
-        msg = f"cannot read the condition {_quoted(text)}: write it like {example}"
-        raise DataError(msg) from None
+    example = "sex = 'Female' and age >= 30"
+    return read_sql(
+        text, "condition", example, lambda tree: _walk(schema, tree), into=sql.Condition
+    )
 
 
 def _walk(schema: Schema, tree: Any) -> dict[str, Condition]:
@@ -243,7 +202,7 @@ def _walk(schema: Schema, tree: Any) -> dict[str, Condition]:
 
 def _is_true(schema: Schema, name: str) -> Condition:
     """Handle a column that stands alone, as in ``ill and age >= 30``."""
-    if not isinstance(_column(schema, name), Boolean):
+    if not isinstance(column_of(schema, name), Boolean):
         msg = f"column {name!r} is not true or false: compare it with a value"
         raise DataError(msg)
     return _any_of(schema, name, [True])
@@ -270,25 +229,26 @@ def _one_column(schema: Schema, tree: Any) -> dict[str, Condition]:
 def _but(schema: Schema, name: str, weights: np.ndarray) -> Condition:
     """Give all other cells; as in SQL, a missing value is not different from anything."""
     others = 1 - weights
-    others[_column(schema, name).present_cells :] = 0.0
+    others[column_of(schema, name).present_cells :] = 0.0
     return Condition(others)
 
 
 def _leaf(schema: Schema, tree: Any) -> tuple[str, Condition]:
     column = tree.this
     if not isinstance(column, sql.Column):
-        msg = f"cannot use {_quoted(tree.sql())} as a condition: compare a column with a value"
+        msg = f"cannot use {quoted(tree.sql())} as a condition: compare a column with a value"
         raise DataError(msg)
+    check_known(tree)
     name = column.name
-    spec = _column(schema, name)
+    spec = column_of(schema, name)
     if isinstance(tree, sql.Is) and isinstance(tree.expression, sql.Null):
         return name, _missing(schema, name)
     if isinstance(tree, sql.In) and tree.expressions:
-        return name, _any_of(schema, name, [_literal(e) for e in tree.expressions])
+        return name, _any_of(schema, name, [literal_of(e) for e in tree.expressions])
     if isinstance(tree, sql.EQ):
-        return name, _any_of(schema, name, [_literal(tree.expression)])
+        return name, _any_of(schema, name, [literal_of(tree.expression)])
     if isinstance(tree, sql.NEQ) and not isinstance(spec, RANGED):
-        equal = _any_of(schema, name, [_literal(tree.expression)])
+        equal = _any_of(schema, name, [literal_of(tree.expression)])
         return name, _but(schema, name, equal.weights)
     if not isinstance(spec, RANGED):
         msg = f"column {name!r} has no numbers to compare with: use = or in"
@@ -298,7 +258,7 @@ def _leaf(schema: Schema, tree: Any) -> tuple[str, Condition]:
 
 def _range(schema: Schema, name: str, tree: Any) -> Condition:
     def bound(part: Any) -> float:
-        return _number(name, schema.columns[name], _literal(part))
+        return number_of(name, schema.columns[name], literal_of(part))
 
     if isinstance(tree, sql.Between):
         return _between(schema, name, bound(tree.args["low"]), bound(tree.args["high"]))
@@ -308,18 +268,5 @@ def _range(schema: Schema, name: str, tree: Any) -> Condition:
     if isinstance(tree, (sql.LT, sql.LTE)):
         high, strict = bound(tree.expression), isinstance(tree, sql.LT)
         return _between(schema, name, -inf, high, open_high=strict)
-    msg = f"cannot use {_quoted(tree.sql())} as a condition: use =, <, <=, >, >=, between or in"
-    raise DataError(msg)
-
-
-def _literal(part: Any) -> Any:
-    if isinstance(part, sql.Neg) and isinstance(part.this, sql.Literal) and part.this.is_number:
-        return f"-{part.this.this}"
-    if isinstance(part, sql.Boolean):
-        return part.this
-    if isinstance(part, sql.Literal):
-        return part.this
-    if isinstance(part, sql.Column) and isinstance(part.this, sql.Identifier):
-        return part.name  # "Female" in double quotes is read as a name
-    msg = f"cannot compare with {_quoted(part.sql())}: give a plain value"
+    msg = f"cannot use {quoted(tree.sql())} as a condition: use =, <, <=, >, >=, between or in"
     raise DataError(msg)

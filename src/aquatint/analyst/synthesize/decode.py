@@ -82,7 +82,7 @@ def _draw(
     """Draw a number inside each row's bin by the inverse of a linear density."""
     left, width, whole = widths_and_edges(column)
     right = np.append(left[1:], left[-1] + width[-1])
-    start, end = _slopes(left, right, mass)
+    start, end = slopes(left, right, mass)
     if limits is not None:
         low, high = (np.ceil(limits[0]), np.floor(limits[1]) + 1) if whole else limits
         cut_left = np.clip(low, left, right)
@@ -106,7 +106,7 @@ def _draw(
     return np.asarray(np.minimum(left[code] + inside, np.maximum(below, left)[code]))
 
 
-def _slopes(
+def slopes(
     left: np.ndarray, right: np.ndarray, mass: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give the relative density at both ends of every bin, within a half of the middle's."""

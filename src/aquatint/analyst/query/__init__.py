@@ -1,0 +1,1 @@
+"""Questions about a release, answered from the release alone."""
