@@ -6,7 +6,7 @@ misfit of the formula against any others.
 """
 
 from itertools import product
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 import pytest
@@ -110,7 +110,7 @@ def by_hand(part, shares, mean):
     for columns, residual in tables.items():
         squares = (residual**2).sum()
         plain = len(columns) == 1
-        total += squares if plain else max(0.0, squares - residual.size - sqrt(2 * residual.size))
+        total += squares if plain else max(0.0, squares - residual.size)
     three = [set(s) for s in part.sets if len(s) == 3]
     shared = set.intersection(*three) if three else set()
     common = next((n for s in part.sets if len(s) == 3 for n in reversed(s) if n in shared), None)

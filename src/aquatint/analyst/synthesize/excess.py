@@ -13,18 +13,8 @@ from torch import Tensor
 
 
 def above_floor(squares: Tensor, counts: Tensor) -> Tensor:
-    """Sum what the squared residuals of tables, in units of the noise, have above their floors.
-
-    The noise alone gives a table of n cells a sum of n, give or take √(2n). One standard deviation
-    above that is the floor: at n itself, half of all tables would go on to be fitted to their
-    noise.
-    """
-    return torch.relu(squares - floor_of(counts)).sum()
-
-
-def floor_of(counts: Tensor) -> Tensor:
-    """Give the sum of squares, in units of the noise, below which a table pulls no more."""
-    return counts + (2 * counts).sqrt()
+    """Sum what the squared residuals of each table, in units of its noise, have above its size."""
+    return torch.relu(squares - counts).sum()
 
 
 class TablesAboveFloor(torch.autograd.Function):
@@ -58,7 +48,7 @@ class TablesAboveFloor(torch.autograd.Function):
         for residual in residuals[1:]:
             squares.addcmul_(residual, residual)
         sums = (of_column.T @ squares @ of_column).div_(deviation**2)
-        excess = torch.relu(sums - floor_of(cells)).mul_(cells > 0)
+        excess = torch.relu(sums - cells).mul_(cells > 0)
         pulls = (excess > 0).to(seen.dtype).mul_(2 / deviation**2)
         twice = of_column @ pulls @ of_column.T
         ctx.save_for_backward(seen, mixed, *(residual.mul_(twice) for residual in residuals))
