@@ -1,6 +1,7 @@
 """Feature maps against the kernels they stand for."""
 
 from decimal import Decimal, getcontext
+from importlib import import_module
 from itertools import pairwise
 from math import exp, log, pi, sqrt
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from aquatint.features import Rows, fourier, hermite, race, scale
+from aquatint.features import Rows, fourier, hermite, marginals, race, scale
 from aquatint.features.fourier import cos_sin
 from aquatint.features.hermite import Hermite, rho_of
 from aquatint.features.race import collision_rate
@@ -257,3 +258,29 @@ def test_a_gaussian_frequency_is_normal():
     assert abs(turns.var() - 1) < 5 * sqrt(2) / 100
     assert abs((np.abs(turns) < 1).mean() - 0.682689) < 5 * 0.4655 / 100
     assert exp(-0.5) == pytest.approx(np.cos(turns).mean(), abs=0.04)
+
+
+def test_cells_found_all_at_once_are_those_found_set_by_set(monkeypatch):
+    sizes = {"a": 4, "b": 3, "c": 2, "d": 5, "e": 1}
+    sets = [
+        ("d",),
+        ("a", "b"),
+        ("c", "a"),
+        ("e", "d"),
+        ("a", "d", "c"),
+        ("b",),
+        ("d", "c", "b", "a"),
+    ]
+    rng = np.random.default_rng(2)
+    codes = {
+        name: torch.from_numpy(rng.integers(0, size, 50).astype(np.int32))
+        for name, size in sizes.items()
+    }
+    rows = Rows(codes, {}, 50)
+    for part in (marginals(sizes, sets), marginals(sizes, sets).merge({"a": (0, 1, 1, 0)})):
+        one_by_one = part.cells(rows)
+        monkeypatch.setattr(import_module("aquatint.features.marginals"), "MANY", 0)
+        assert torch.equal(part.cells(rows), one_by_one)
+        monkeypatch.undo()
+        hot = torch.zeros(50, part.dim).scatter_(1, one_by_one.long(), 1.0)
+        assert torch.equal(hot, part(rows))

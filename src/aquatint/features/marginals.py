@@ -22,6 +22,9 @@ from torch import Tensor
 from aquatint.errors import PlanError
 from aquatint.features.base import Bound, FeatureMap, Rows, Spec, one_hot
 
+MANY = 1_000
+"""With more sets than this, cells are found for all of them at once, not set by set."""
+
 
 @dataclass(frozen=True)
 class Count(FeatureMap):
@@ -137,7 +140,7 @@ class Marginals(FeatureMap):
     def bound(self) -> Bound:
         return Bound(dim=self.dim, l1=self.ones, l2_squared=self.ones, low=0, high=1)
 
-    @property
+    @cached_property
     def reads(self) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(n for s in self.sets for n in s), frozenset()
 
@@ -170,6 +173,8 @@ class Marginals(FeatureMap):
     def cells(self, rows: Rows) -> Tensor:
         known = self.counted
         codes = {name: self._codes(rows, name) for name in self.reads[0]}
+        if self.ones > MANY:
+            return self._many_cells(codes)
         device = rows.codes[self.sets[0][0]].device
         out = torch.empty(self.ones, len(rows), dtype=torch.int32, device=device)
         for place, (start, columns) in enumerate(zip(self.offsets, self.sets, strict=True)):
@@ -179,6 +184,33 @@ class Marginals(FeatureMap):
                 line.mul_(known[name]).add_(codes[name])
             line.add_(start)
         return out.T
+
+    def _many_cells(self, codes: Mapping[str, Tensor]) -> Tensor:
+        """Do the same for all sets of one size at a time."""
+        matrix = torch.stack([codes[name] for name, _ in self.columns if name in codes])
+        out = matrix.new_empty(self.ones, matrix.shape[1])
+        for parts in self._by_size:
+            places, lines, sizes, starts = (part.to(matrix.device) for part in parts)
+            found = matrix[lines[:, 0]]
+            for line, size in zip(lines.T[1:], sizes.T[1:], strict=True):
+                found.mul_(size[:, None]).add_(matrix[line])
+            out[places] = found.add_(starts[:, None])
+        return out.T
+
+    @cached_property
+    def _by_size(self) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """The sets of each size: their places, the lines and sizes of their columns, offsets."""
+        used = [name for name, _ in self.columns if name in self.reads[0]]
+        line = {name: place for place, name in enumerate(used)}
+        out = []
+        for size in sorted({len(s) for s in self.sets}):
+            places = [i for i, s in enumerate(self.sets) if len(s) == size]
+            chosen = [self.sets[i] for i in places]
+            lines = torch.tensor([[line[n] for n in s] for s in chosen])
+            sizes = torch.tensor([[self.counted[n] for n in s] for s in chosen], dtype=torch.int32)
+            starts = torch.tensor([self.offsets[i] for i in places], dtype=torch.int32)
+            out.append((torch.tensor(places), lines, sizes, starts))
+        return out
 
     def spec(self) -> Spec:
         place = {name: index for index, (name, _) in enumerate(self.columns)}
@@ -223,9 +255,13 @@ class Marginals(FeatureMap):
         parts = [counts[self.offsets[i] : self.offsets[i] + self.sizes[i]] for i in kept]
         return Marginals(self.columns, sets, groups), np.concatenate(parts)
 
+    @cached_property
+    def _places(self) -> dict[tuple[str, ...], int]:
+        return {columns: place for place, columns in enumerate(self.sets)}
+
     def set_slice(self, columns: Iterable[str]) -> slice:
         """Locate the cells of one set in the vector."""
-        place = self.sets.index(tuple(columns))
+        place = self._places[tuple(columns)]
         return slice(self.offsets[place], self.offsets[place] + self.sizes[place])
 
 
