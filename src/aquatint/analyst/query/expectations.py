@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from aquatint.analyst.synthesize.mixture import Mixture
 
 
 def expectations(
-    model: Mixture, functions: Iterable[Function], points: Mapping[str, Points]
+    model: Mixture, functions: Sequence[Function], points: Mapping[str, Points]
 ) -> np.ndarray:
     """Give Σ_k w_k·Σ_t Π_c E_k[g_tc] for every function."""
     cells = {name: model.cells(name) for name in points}

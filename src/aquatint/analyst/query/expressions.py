@@ -135,7 +135,7 @@ class Expressions:
             return st.constant(finite(tree))
         if type(tree) in ARITHMETIC:
             sides = self.statistic(tree.this, where), self.statistic(tree.expression, where)
-            return sides[0].with_(sides[1], ARITHMETIC[type(tree)])
+            return sides[0].joined(sides[1], ARITHMETIC[type(tree)])
         return self._aggregate(tree, where)
 
     def kept(self, tree: Any, where: Predicate) -> Statistic:
@@ -144,12 +144,12 @@ class Expressions:
             return self.kept(tree.this, where)
         if isinstance(tree, (sql.And, sql.Or)):
             join = np.logical_and if isinstance(tree, sql.And) else np.logical_or
-            return self.kept(tree.this, where).with_(self.kept(tree.expression, where), join)
+            return self.kept(tree.this, where).joined(self.kept(tree.expression, where), join)
         if isinstance(tree, sql.Not):
             return self.kept(tree.this, where).then(np.logical_not)
         if type(tree) in COMPARED:
             sides = self.statistic(tree.this, where), self.statistic(tree.expression, where)
-            return sides[0].with_(sides[1], COMPARED[type(tree)])
+            return sides[0].joined(sides[1], COMPARED[type(tree)])
         raise no_condition(tree, "comparisons of statistics, like count(*) > 100, after having")
 
     def _aggregate(self, tree: Any, where: Predicate) -> Statistic:

@@ -37,7 +37,7 @@ class Statistic:
         """Apply a function of one number."""
         return Statistic(self.functions, lambda e, n: change(self.value(e, n)))
 
-    def with_(
+    def joined(
         self, other: Statistic, join: Callable[[np.ndarray, np.ndarray], np.ndarray]
     ) -> Statistic:
         """Join two statistics by a function of two numbers."""
@@ -110,8 +110,8 @@ def correlation(left: Value, right: Value) -> Statistic:
         Value(a.number * b.present, a.present * b.present)
         for a, b in ((left, right), (right, left))
     )
-    spread = deviation(left).with_(deviation(right), np.multiply)
-    return covariance(left, right).with_(spread, lambda c, s: np.clip(ratio(c, s), -1, 1))
+    spread = deviation(left).joined(deviation(right), np.multiply)
+    return covariance(left, right).joined(spread, lambda c, s: np.clip(ratio(c, s), -1, 1))
 
 
 def quantile(name: str, points: Points, level: float, where: Predicate) -> Statistic:
