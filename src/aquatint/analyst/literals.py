@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isnan
 from typing import Any, TypeVar
 
@@ -53,6 +53,21 @@ def column_of(schema: Schema, name: str) -> Any:
         msg = f"there is no column {quoted(name)}: the release has {known}"
         raise DataError(msg)
     return schema.columns[name]
+
+
+def cells_of(schema: Schema, name: str, values: Iterable[Any]) -> list[int]:
+    """Find the cells of categories by their names; another case will do if no name is the same."""
+    names = schema.cell_names(name)
+    places = {n.lower(): i for i, n in enumerate(names)} | {n: i for i, n in enumerate(names)}
+    found = []
+    for value in values:
+        place = places.get(str(value), places.get(str(value).lower()))
+        if place is None:
+            known = ", ".join(names[:20])
+            msg = f"column {name!r} has no category {quoted(str(value))}: it has {known}"
+            raise DataError(msg)
+        found.append(place)
+    return found
 
 
 def check_known(tree: Any) -> None:

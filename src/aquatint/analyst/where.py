@@ -15,6 +15,7 @@ import numpy as np
 from sqlglot import expressions as sql
 
 from aquatint.analyst.literals import (
+    cells_of,
     check_known,
     column_of,
     literal_of,
@@ -127,17 +128,8 @@ def _any_of(schema: Schema, name: str, values: list[Any]) -> Condition:
             msg = f"no value of column {name!r} is {quoted(values[0])}: give a whole number"
             raise DataError(msg)
         return _between(schema, name, number, number)
-    names = {text.lower(): place for place, text in enumerate(schema.cell_names(name))}
-    exact = {text: place for place, text in enumerate(schema.cell_names(name))}
     weights = np.zeros(column.cells)
-    for value in values:
-        text = str(value).lower() if isinstance(column, Boolean) else str(value)
-        place = exact.get(text, names.get(text.lower()))
-        if place is None:
-            known = ", ".join(schema.cell_names(name)[:20])
-            msg = f"column {name!r} has no category {quoted(text)}: it has {known}"
-            raise DataError(msg)
-        weights[place] = 1.0
+    weights[cells_of(schema, name, values)] = 1.0
     return Condition(weights)
 
 

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from sqlglot import expressions as sql
 
-from aquatint.analyst.literals import check_known, column_of, literal_of, number_of, quoted
+from aquatint.analyst.literals import (
+    cells_of,
+    check_known,
+    column_of,
+    literal_of,
+    number_of,
+    quoted,
+)
 from aquatint.analyst.query.functions import ALWAYS, Predicate, of_column
 from aquatint.analyst.query.points import Points, points_of
 from aquatint.columns import RANGED, Boolean
@@ -171,22 +178,12 @@ class Conditions:
         else:
             raise no_condition(tree, "=, in or like")
         chosen = np.zeros(len(names), dtype=bool)
-        chosen[[_place(name, names, value) for value in wanted]] = True
+        chosen[cells_of(self.schema, name, wanted)] = True
         return ~chosen if isinstance(tree, sql.NEQ) else chosen
 
 
 def _is_column(tree: Any) -> bool:
     return isinstance(tree, sql.Column)
-
-
-def _place(name: str, names: list[str], value: Any) -> int:
-    text = str(value)
-    places = {n.lower(): i for i, n in enumerate(names)} | {n: i for i, n in enumerate(names)}
-    place = places.get(text, places.get(text.lower()))
-    if place is None:
-        msg = f"column {name!r} has no category {quoted(text)}: it has {', '.join(names[:20])}"
-        raise DataError(msg)
-    return place
 
 
 def no_condition(tree: Any, use: str) -> DataError:
