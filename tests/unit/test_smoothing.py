@@ -71,3 +71,15 @@ def test_a_tail_that_noise_hides_is_not_empty():
     assert within[5:].sum() < 0.03
     exact = _within(schema, "age", np.maximum(counts, 0), 0.0, np.zeros(10, dtype=np.int64))
     assert exact[5] < 1e-6
+
+
+def test_no_histogram_and_no_rows_divide_an_atom_evenly():
+    schema = Schema.from_dict(
+        {
+            "name": "ages",
+            "privacy": {"protects": "replace one row"},
+            "columns": {"age": {"kind": "integer", "bounds": [0, 3], "bins": 4}},
+        }
+    )
+    within = _within(schema, "age", np.full(4, -2.0), 0.0, np.zeros(4, dtype=np.int64))
+    assert within == pytest.approx(np.full(4, 0.25))

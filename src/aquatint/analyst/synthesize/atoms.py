@@ -128,7 +128,7 @@ def _within(
         found = shrunk(counts[cells], deviation, width[cells])
         total, by_width = float(found.sum()), width[cells] / width[cells].sum()
         shares = on_simplex(found / total) if total > 0 else by_width
-        shares = np.maximum(shares, HIDDEN * deviation / max(total, deviation))
+        shares = np.maximum(shares, HIDDEN * deviation / max(total, deviation, 1.0))
         out[cells] = (1 - POSSIBLE) * shares / shares.sum() + POSSIBLE * by_width
     return out
 
