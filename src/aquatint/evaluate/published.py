@@ -35,7 +35,7 @@ UNDERSAMPLING_OF_DP_HP: Mapping[str, float] = {
     "cervical": 0.3,
     "credit": 0.002,
 }
-"""The same in DP-HP's code, which keeps fewer on three tables."""
+"""The same as DP-HP's code is read to have it: fewer on three tables. Its paper prints no rates."""
 ALPHAS = (2, 3, 4)
 """The α of DP-HP's Table 1."""
 

@@ -165,8 +165,7 @@ def evaluate(
         Whether to add the scores as the papers' code computes them, faults included.
     undersampling
         With `as_published`, the share of the commonest class that is kept, of the rows to train
-        on and of the test rows; see
-        `aquatint.evaluate.published.UNDERSAMPLING` for the papers' rates.
+        on and of the test rows; `aquatint.evaluate.published.UNDERSAMPLING` has the papers' rates.
     second_opinion
         Whether to ask SDMetrics as well.
     triples

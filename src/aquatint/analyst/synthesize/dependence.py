@@ -17,7 +17,7 @@ from torch import Tensor
 from aquatint.analyst.synthesize.terms import Term
 
 PRICE = 30.0
-"""In units of the squared noise, for each nat. From 10 to 100 development tables gained alike."""
+"""In units of the squared noise, for each nat; docs/results/notes.md has the trials."""
 TINY = 1e-9
 
 
