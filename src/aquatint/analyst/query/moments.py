@@ -1,0 +1,210 @@
+"""Averages over the rows, from a model and the counts of a release, with the errors they may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from aquatint.analyst.query.counted import Counted, Table
+from aquatint.analyst.query.expectations import expectations
+from aquatint.analyst.query.functions import Function
+from aquatint.analyst.query.levels import Levels, levels_of, meeting
+from aquatint.analyst.query.points import Points
+from aquatint.analyst.query.posterior import Doubt, Observed, believe
+from aquatint.analyst.query.within import inside
+from aquatint.analyst.synthesize.mixture import Mixture
+from aquatint.release.histograms import histograms
+from aquatint.release.model import Release
+
+BEST = Doubt(tau=0.05, kappa=0.5)
+SAFE = Doubt(tau=0.1, kappa=0.7)
+"""How far a fitted model may be off: the first gives the best estimates, the second intervals that
+cover. Chosen on development tables, see docs/results/queries.md."""
+MOST_CELLS = 600
+"""So many cells a question may tell apart; more are put together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Averages over the rows of m functions and, last, the number of rows.
+
+    Attributes
+    ----------
+    mean
+        Shape (m + 1,).
+    noise, bins, model
+        Covariances of the errors, by where they come from: (m + 1, m + 1) each.
+    counted
+        Whether a released table holds all columns of each function.
+    """
+
+    mean: np.ndarray
+    noise: np.ndarray
+    bins: np.ndarray
+    model: np.ndarray
+    counted: np.ndarray
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance of all errors together."""
+        return np.asarray(self.noise + self.bins + self.model)
+
+
+class Knowledge:
+    """What a release and a model of it tell about sums over the rows."""
+
+    def __init__(self, release: Release, model: Mixture) -> None:
+        self.model = model
+        self.counts = Counted(release)
+        self.release = release
+
+    @cached_property
+    def histograms(self) -> dict[str, tuple[np.ndarray, float]]:
+        """The noisy histogram of each column, and the standard deviation of the noise."""
+        return histograms(self.release.blocks)
+
+    def moments(self, functions: Sequence[Function], points: Mapping[str, Points]) -> Moments:
+        """Give the averages of functions over the rows, and their errors."""
+        columns = tuple(n for n in points if any(n in f.columns for f in functions))
+        if not columns:
+            return self._constants(functions)
+        fine = len(columns) == 1
+        of_cell = self.model.atoms.of_cell
+        atoms = {n: np.arange(of_cell[n].size) if fine else of_cell[n] for n in columns}
+        read = _Reading(self.model, functions, points, columns, atoms, fine=fine)
+        levels = read.levels()
+        shares, values = read.shares(levels), read.values(levels)
+        tables = self.counts.over(columns)
+        observed = [_observed(table, columns, levels, atoms) for table in tables]
+        rows, variance = self.counts.rows(columns)
+        best, safe = (
+            believe(shares, rows, variance, observed, values, doubt) for doubt in (BEST, SAFE)
+        )
+        there = {n: points[n] for n in columns}
+        more = inside(
+            self.model, functions, there, best.mean[-1], self.histograms, atoms_are_cells=fine
+        )
+        # Levels that were put together average a function: what the model knows is put back.
+        off = expectations(self.model, functions, there) - (shares / shares.sum()) @ values
+        return Moments(
+            best.mean + np.append(off, 0.0),
+            safe.noise + _bordered(more.cells),
+            _bordered(more.bins),
+            safe.covariance - safe.noise,
+            np.array([any(f.columns <= set(t.columns) for t in tables) for f in functions]),
+        )
+
+    def _constants(self, functions: Sequence[Function]) -> Moments:
+        rows, variance = self.counts.rows(())
+        mean = np.array([*(f.constant for f in functions), rows])
+        noise = np.zeros((len(mean), len(mean)))
+        noise[-1, -1] = variance
+        zero = np.zeros_like(noise)
+        return Moments(mean, noise, zero, zero, np.ones(len(functions), dtype=bool))
+
+
+def _bordered(square: np.ndarray) -> np.ndarray:
+    """Add a line of zeros: the number of rows owes nothing to this."""
+    return np.pad(square, (0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """The functions of a question over the atoms of its columns."""
+
+    model: Mixture
+    functions: Sequence[Function]
+    points: Mapping[str, Points]
+    columns: tuple[str, ...]
+    atoms: Mapping[str, np.ndarray]
+    fine: bool
+
+    def probabilities(self, name: str) -> np.ndarray:
+        if self.fine:
+            return self.model.cells(name)
+        return self.model.probabilities[:, self.model.atoms.slices[name]]
+
+    @cached_property
+    def vectors(self) -> dict[str, dict[int, np.ndarray]]:
+        """For each column, every vector that some term reads it through, over its atoms."""
+        found: dict[str, dict[int, np.ndarray]] = {name: {} for name in self.columns}
+        for term in (t for f in self.functions for t in f.terms):
+            for name, vector in term.items():
+                if id(vector) not in found[name]:
+                    means = self.points[name].means(vector)
+                    if not self.fine:
+                        within = self.model.atoms.within[name]
+                        means = np.bincount(self.atoms[name], weights=within * means)
+                    found[name][id(vector)] = means
+        return found
+
+    def levels(self) -> dict[str, Levels]:
+        """Give the levels of every column, few enough that their product is small."""
+        found = {n: levels_of(list(v.values())) for n, v in self.vectors.items()}
+        while prod(level.count for level in found.values()) > MOST_CELLS:
+            most = max(found, key=lambda n: found[n].count)
+            found[most] = found[most].coarser()
+        return found
+
+    def shares(self, levels: Mapping[str, Levels]) -> np.ndarray:
+        """Give the model's share of every cell, a flat table of the columns' levels."""
+        joint = self.model.weights.astype(float)[:, None]
+        for name in self.columns[:-1]:
+            part = levels[name].total(self.probabilities(name))
+            joint = (joint[:, :, None] * part[:, None, :]).reshape(len(joint), -1)
+        last = levels[self.columns[-1]].total(self.probabilities(self.columns[-1]))
+        return np.asarray((joint.T @ last).reshape(-1))
+
+    def values(self, levels: Mapping[str, Levels]) -> np.ndarray:
+        """Give every function in every cell."""
+        weights = {n: self.model.weights @ self.probabilities(n) for n in self.columns}
+        known: dict[int, np.ndarray] = {}
+        for name, vectors in self.vectors.items():
+            for key, vector in vectors.items():
+                known[key] = levels[name].mean(vector, weights[name])
+        sizes = [levels[n].count for n in self.columns]
+        out = np.empty((prod(sizes), len(self.functions)))
+        for place, function in enumerate(self.functions):
+            table = np.full(sizes, function.constant)
+            for term in function.terms:
+                product = np.ones([1] * len(sizes))
+                for axis, name in enumerate(self.columns):
+                    if name in term:
+                        shape = [1] * len(sizes)
+                        shape[axis] = sizes[axis]
+                        product = product * known[id(term[name])].reshape(shape)
+                table = table + product
+            out[:, place] = table.reshape(-1)
+        return out
+
+
+def _observed(
+    table: Table,
+    columns: tuple[str, ...],
+    levels: Mapping[str, Levels],
+    atoms: Mapping[str, np.ndarray],
+) -> Observed:
+    """Add a table up until its cells are cells of the question, or several of those together."""
+    sums, cells = table.counts, np.ones(table.counts.shape)
+    parts = []
+    for axis, (name, groups) in enumerate(zip(table.columns, table.groups, strict=True)):
+        met = meeting(levels[name], atoms[name], np.array(groups))
+        sums, cells = (_added(values, met.of_group, met.count, axis) for values in (sums, cells))
+        parts.append((name, met.of_level))
+    sizes = [levels[n].count for n in columns]
+    index = np.indices(sizes).reshape(len(sizes), -1)
+    place = [of_level[index[columns.index(name)]] for name, of_level in parts]
+    part = np.ravel_multi_index(place, sums.shape)
+    variance = table.variance * cells.reshape(-1)
+    return Observed(part, sums.reshape(-1), variance, len(table.columns))
+
+
+def _added(values: np.ndarray, part: np.ndarray, count: int, axis: int) -> np.ndarray:
+    moved = np.moveaxis(values, axis, 0)
+    out = np.zeros((count, *moved.shape[1:]))
+    np.add.at(out, part, moved)
+    return np.moveaxis(out, 0, axis)

@@ -1,0 +1,149 @@
+"""Expectations given noisy counts: a model corrected by what was counted, with its uncertainty.
+
+Let a question tell J cells of the table apart, and let the model give them shares p. The rows in
+them, as a vector c, are thought of as
+
+    c ~ N(n·p, diag(d) − (1 − s²/Δ)·d·dᵀ/Δ),    d = τ²·n²·p + κ²·σ²,    Δ = Σ d,
+
+where n ± s is the number of rows and σ the noise on each cell's own count. Every function f of a
+row may be off by τ times its own standard deviation, and since the model was fitted to noisy counts
+each cell by κ of their noise besides. The counts of the release are y = A·c + noise. What is known of c then
+is Gaussian too, and its mean is the estimate of M2M (Theorem 1) with the model as prior ψ and
+λ = σ²/(τ·n)² if κ is zero; in full, f's expectation is corrected by a·(y − what the model expects), where a is
+the ridge regression of f on what was counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+RARE = 1e-9
+LEAST_SPREAD = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Noisy sums over sets of cells.
+
+    Attributes
+    ----------
+    part
+        The set that each of the J cells is in.
+    sums
+        The noisy number of rows in each set.
+    variance
+        Of the noise of each.
+    columns
+        How many columns were counted together.
+    """
+
+    part: np.ndarray
+    sums: np.ndarray
+    variance: np.ndarray
+    columns: int
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """How far the model may be off.
+
+    Attributes
+    ----------
+    tau
+        In units of the standard deviation of whatever is asked.
+    kappa
+        In units of the noise on the counts that it was fitted to.
+    """
+
+    tau: float
+    kappa: float
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is known of the number of rows and of averages over them.
+
+    Attributes
+    ----------
+    mean
+        The best estimates of the averages and, last, of the number of rows: shape (m + 1,).
+    covariance
+        Of the errors, shape (m + 1, m + 1).
+    noise
+        The part of it that comes from the noise of the release.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    noise: np.ndarray
+
+
+def believe(
+    shares: np.ndarray,
+    rows: float,
+    variance: float,
+    observed: Sequence[Observed],
+    functions: np.ndarray,
+    doubt: Doubt,
+) -> Belief:
+    """Give what is known of averages over the rows, and of their number.
+
+    Parameters
+    ----------
+    shares
+        The model's share of each of the J cells.
+    rows, variance
+        The number of rows, and how uncertain it is.
+    observed
+        What was counted.
+    functions
+        Their values in each cell, shape (J, m).
+    doubt
+        How far the model may be off.
+    """
+    p = np.maximum(shares, RARE)
+    p = p / p.sum()
+    spread = (doubt.tau * rows) ** 2 * p + doubt.kappa**2 * _own_noise(p, observed)
+    scale = np.sqrt(spread)  # cells in units of their own doubt: all of like size
+    tight = 1 / max(variance, (LEAST_SPREAD * rows) ** 2)
+    seen = (tight - 1 / spread.sum()) * np.outer(scale, scale)
+    residual = np.zeros(len(p))
+    for table in observed:
+        same = table.part[:, None] == table.part[None, :]
+        weight = scale / table.variance[table.part]
+        seen += np.where(same, np.outer(weight, scale), 0.0)
+        expected = np.bincount(table.part, weights=rows * p, minlength=len(table.sums))
+        residual += weight * (table.sums - expected)[table.part]
+    # Functions are centred: what an average owes to the number of rows cancels before rounding.
+    centre = p @ functions
+    asked = np.column_stack([functions - centre, np.ones(len(p))])
+    scaled = asked * scale[:, None]
+    solved = cho_solve(cho_factor(seen + np.eye(len(p)), lower=True), scaled)
+    sums = rows * (p @ asked) + solved.T @ residual
+    total = max(float(sums[-1]), 1.0)
+    to_average = np.diag(np.append(np.full(len(centre), 1 / total), 1.0))
+    to_average[:-1, -1] = -sums[:-1] / total**2
+    return Belief(
+        np.append(centre + sums[:-1] / total, total),
+        to_average @ (scaled.T @ solved) @ to_average.T,
+        to_average @ (solved.T @ (seen @ solved)) @ to_average.T,
+    )
+
+
+def _own_noise(shares: np.ndarray, observed: Sequence[Observed]) -> np.ndarray:
+    """Give the variance of the noise on each cell's count, by the tables of most columns.
+
+    A cell that was counted only together with others has its share of their noise.
+    """
+    most = max(((table.columns, len(table.sums)) for table in observed), default=(0, 0))
+    found = np.full(len(shares), np.inf)
+    for table in observed:
+        if (table.columns, len(table.sums)) == most:
+            whole = np.bincount(table.part, weights=shares, minlength=len(table.sums))
+            here = table.variance[table.part] * (shares / whole[table.part]) ** 2
+            found = np.minimum(found, here)
+    return found if observed else np.zeros(len(shares))

@@ -1,0 +1,191 @@
+"""How uncertain the inside of a cell is: what was never counted, and what was counted finely alone.
+
+Joint counts are over atoms, which may hold several fine cells, and a bin of numbers holds many
+values. A function that is not constant there is averaged by the model's density. The shares of the
+fine cells of an atom are known up to the noise of the column's own histogram. Those of the places
+inside a bin are not known at all: they are taken for a Dirichlet process around the model's
+density, so that a function with variance v inside a bin with a share s of rows adds s²·v·r. How rough the inside
+of a bin is, r, is guessed from how far counts of bins are from their neighbours': a column whose
+histogram is smooth is taken to be smooth inside its bins too. This part is a rule of thumb, and
+answers say when it weighs most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from aquatint.analyst.query.functions import Function
+from aquatint.analyst.query.points import Points
+from aquatint.analyst.synthesize.atoms import widths_and_edges
+from aquatint.analyst.synthesize.mixture import Mixture
+from aquatint.columns import RANGED
+
+CAUTION = 1.5
+ROUGHEST = 1.0
+SMOOTHEST = 0.002
+UNKNOWN = 0.1
+"""r is the guess times the first, between the next two; where nothing is known it is the last."""
+TOGETHER = 0.3
+"""Inside the same atoms two columns are taken to be correlated by so much, one way or the other."""
+
+
+def roughness(column: Any, counts: np.ndarray, variance: float) -> float:
+    """Guess how unevenly the rows of a bin lie in it, from how unevenly bins follow each other.
+
+    Parameters
+    ----------
+    column
+        A ranged column.
+    counts, variance
+        Its noisy histogram, and the variance of the noise.
+    """
+    _, width, _ = widths_and_edges(column)
+    wide = width > np.median(width) / 2  # a bin for a single value is no neighbour
+    kept = counts[: len(width)][wide]
+    if len(kept) < 3:
+        return UNKNOWN
+    density = kept / width[wide]
+    off = (density[1:-1] - (density[:-2] + density[2:]) / 2) * width[wide][1:-1]
+    rough = np.sum(off**2 - 1.5 * variance)
+    size = max(float(np.sum(kept[1:-1] ** 2 - variance)), variance)
+    return float(np.clip(CAUTION * rough / size, SMOOTHEST, ROUGHEST))
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """Covariances of the errors of some averages over rows, each of shape (m, m).
+
+    Attributes
+    ----------
+    cells
+        From the noise in the shares of fine cells.
+    bins
+        From not knowing where in a bin values lie.
+    """
+
+    cells: np.ndarray
+    bins: np.ndarray
+
+
+def inside(
+    model: Mixture,
+    functions: Sequence[Function],
+    points: Mapping[str, Points],
+    rows: float,
+    histograms: Mapping[str, tuple[np.ndarray, float]],
+    *,
+    atoms_are_cells: bool,
+) -> Inside:
+    """Give what the insides of cells add to the errors.
+
+    Parameters
+    ----------
+    model
+        The prior.
+    functions
+        What is averaged over the rows.
+    points
+        The points of the columns that they read.
+    rows
+        The number of rows.
+    histograms
+        The noisy histogram of each column, where there is one, and the noise's standard deviation.
+    atoms_are_cells
+        Whether joint counts were fine, so that only bins are left to ask about.
+    """
+    size = len(functions)
+    cells, bins = np.zeros((size, size)), np.zeros((size, size))
+    if not atoms_are_cells:
+        joint = TOGETHER * _varying_together(model, functions, points)
+        bins += np.outer(joint, joint)
+    for name, read in _by_column(model, functions, points).items():
+        if not read.any():
+            continue
+        place = points[name]
+        cell_means = np.stack([place.means(line) for line in read])
+        share = model.histogram(name)
+        apart = read - cell_means[:, place.cell]
+        counts, deviation = histograms.get(name, (None, 0.0))
+        column = model.schema.columns[name]
+        ranged = isinstance(column, RANGED) and counts is not None
+        rough = roughness(column, counts, deviation**2) if ranged else UNKNOWN
+        weight = place.share * share[place.cell] ** 2 * rough
+        bins += (apart * weight) @ apart.T
+        if atoms_are_cells:
+            continue
+        atom, within = model.atoms.of_cell[name], model.atoms.within[name]
+        atom_means = np.stack([np.bincount(atom, weights=within * line) for line in cell_means])
+        off = cell_means - atom_means[:, atom]
+        if counts is not None:
+            loose = (deviation / rows) ** 2
+            weight = loose * share**2 / (share**2 + loose)
+        else:
+            weight = np.bincount(atom, weights=share)[atom] * share * UNKNOWN
+        cells += (off * weight) @ off.T
+    return Inside(cells, bins)
+
+
+def _by_column(
+    model: Mixture, functions: Sequence[Function], points: Mapping[str, Points]
+) -> dict[str, np.ndarray]:
+    """Give E[f | x_c], for every function and every point of each column that it reads."""
+    known: dict[tuple[str, int], np.ndarray] = {}
+    probabilities = {n: model.probabilities[:, model.atoms.slices[n]] for n in points}
+
+    def means(name: str, vector: np.ndarray) -> np.ndarray:
+        if (name, id(vector)) not in known:
+            known[name, id(vector)] = model.cells(name) @ points[name].means(vector)
+        return known[name, id(vector)]
+
+    out = {name: np.zeros((len(functions), len(p.values))) for name, p in points.items()}
+    for place, function in enumerate(functions):
+        for term in function.terms:
+            for name, vector in term.items():
+                rest = model.weights.astype(float)
+                for other, theirs in term.items():
+                    if other != name:
+                        rest = rest * means(other, theirs)
+                atoms = probabilities[name]
+                given = (rest @ atoms) / np.maximum(model.weights @ atoms, 1e-300)
+                at = model.atoms.of_cell[name][points[name].cell]
+                out[name][place] += vector * given[at]
+    return out
+
+
+def _varying_together(
+    model: Mixture, functions: Sequence[Function], points: Mapping[str, Points]
+) -> np.ndarray:
+    """Give what each function would gain if its columns moved together inside their atoms.
+
+    The model has columns independent there. For a product g·h that leaves out the covariance of g
+    and h inside atoms, at most the product of their standard deviations there.
+    """
+    known: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = {}
+
+    def read(name: str, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Give the mean, and the mean standard deviation inside atoms, in every component."""
+        if (name, id(vector)) not in known:
+            place, atom = points[name], model.atoms.of_cell[name]
+            share = place.share * model.atoms.within[name][place.cell]
+            mean = np.bincount(atom[place.cell], weights=share * vector)
+            square = np.bincount(atom[place.cell], weights=share * vector**2)
+            spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+            probabilities = model.probabilities[:, model.atoms.slices[name]]
+            known[name, id(vector)] = probabilities @ mean, probabilities @ spread
+        return known[name, id(vector)]
+
+    out = np.zeros(len(functions))
+    for place, function in enumerate(functions):
+        for term in function.terms:
+            parts = [read(name, vector) for name, vector in term.items()]
+            for one, two in combinations(range(len(parts)), 2):
+                product = model.weights.astype(float)
+                for number, (mean, spread) in enumerate(parts):
+                    product = product * (spread if number in (one, two) else mean)
+                out[place] += float(product.sum())
+    return out
