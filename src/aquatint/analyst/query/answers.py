@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from aquatint.analyst.query.moments import Moments
+from aquatint.analyst.query.moments import How, Moments
 from aquatint.analyst.query.statistics import Statistic
 
-How = Literal["exact linear", "m2m", "model"]
 Source = Literal["noise", "bins", "model"]
 DRAWS = 1_024
-EXACT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -51,34 +50,30 @@ def answer(statistic: Statistic, moments: Moments, level: float = 0.95) -> Answe
     """Put a statistic together from its averages, errors carried along by draws from them."""
     value = _values(statistic, moments.mean[None])[0]
     if not np.isfinite(value):
-        return Answer(*[float("nan")] * 4, how=_how(moments), mostly="noise")
-    parts = {
-        name: _spread(statistic, moments.mean, covariance)
-        for name, covariance in (
-            ("noise", moments.noise),
-            ("bins", moments.bins),
-            ("model", moments.model),
-        )
+        nothing = float("nan")
+        return Answer(nothing, nothing, nothing, nothing, _how(moments), "noise")
+    parts: dict[Source, float] = {
+        "noise": _spread(statistic, moments.mean, moments.noise),
+        "bins": _spread(statistic, moments.mean, moments.bins),
+        "model": _spread(statistic, moments.mean, moments.model),
     }
     drawn = _values(statistic, _draws(moments.mean, moments.covariance))
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    mostly: Source = max(parts, key=lambda name: parts[name])  # type: ignore[assignment]
     return Answer(
         float(value),
         float(min(low, value)),
         float(max(high, value)),
         float((high - low) / (2 * ndtri((1 + level) / 2))),
         _how(moments),
-        mostly,
+        max(parts, key=lambda name: parts[name]),
     )
 
 
 def _how(moments: Moments) -> How:
-    if not moments.counted.all():
-        return "model"
-    cut = np.diag(moments.bins) > EXACT * np.diag(moments.noise)
-    return "m2m" if cut.any() else "exact linear"
+    """Give the least direct way in which some part was answered."""
+    ways = get_args(How)
+    return max(moments.how, key=ways.index, default="exact linear")
 
 
 def _values(statistic: Statistic, moments: np.ndarray) -> np.ndarray:
@@ -87,12 +82,22 @@ def _values(statistic: Statistic, moments: np.ndarray) -> np.ndarray:
 
 def _draws(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Draw averages, evenly spread rather than by chance: the same question, the same interval."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    size, axes = np.linalg.eigh(covariance / np.outer(scale, scale))
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    moved = deviation > 0
+    scale = deviation[moved]
+    size, axes = np.linalg.eigh(covariance[np.ix_(moved, moved)] / np.outer(scale, scale))
     kept = size > 1e-10
-    root = scale[:, None] * axes[:, kept] * np.sqrt(size[kept])
-    points = qmc.Sobol(root.shape[1], seed=0).random(DRAWS) if kept.any() else np.zeros((1, 0))
-    return np.asarray(mean + ndtri(np.clip(points, 1e-9, 1 - 1e-9)) @ root.T)
+    root = np.zeros((len(mean), int(kept.sum())))
+    root[moved] = scale[:, None] * axes[:, kept] * np.sqrt(size[kept])
+    return np.asarray(mean + _normal(root.shape[1]) @ root.T)
+
+
+@lru_cache(maxsize=16)
+def _normal(size: int) -> np.ndarray:
+    if size == 0:
+        return np.zeros((1, 0))
+    points = qmc.Sobol(size, seed=0).random(DRAWS)
+    return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 
 
 def _spread(statistic: Statistic, mean: np.ndarray, covariance: np.ndarray) -> float:

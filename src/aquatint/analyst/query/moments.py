@@ -1,4 +1,4 @@
-"""Averages over the rows, from a model and the counts of a release, with the errors they may have."""
+"""Averages over the rows, from a model and the counts of a release, with their errors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -20,12 +21,20 @@ from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.release.histograms import histograms
 from aquatint.release.model import Release
 
-BEST = Doubt(tau=0.05, kappa=0.5)
-SAFE = Doubt(tau=0.1, kappa=0.7)
-"""How far a fitted model may be off: the first gives the best estimates, the second intervals that
-cover. Chosen on development tables, see docs/results/queries.md."""
+OFF, BEST, SAFE = 0.3, (1.0, 0.3), (1.8, 1.0)
+"""On development tables a fitted model was off by 0.3·√η standard deviations of whatever was asked,
+where η is the noise of a joint count as a share of all rows (docs/results/queries.md). Estimates
+take it to be off by this, intervals by 1.8 times this; in units of the noise on the counts
+it was fitted to, by the second number besides."""
 MOST_CELLS = 600
 """So many cells a question may tell apart; more are put together."""
+
+
+How = Literal["exact linear", "m2m", "model"]
+"""``exact linear``: the release counted just this. ``m2m``: it counted it in cells that the
+question cuts, or through other features. ``model``: it never counted all these columns together, so
+the model fills in; then the interval is a rule of thumb."""
+CUT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +47,27 @@ class Moments:
         Shape (m + 1,).
     noise, bins, model
         Covariances of the errors, by where they come from: (m + 1, m + 1) each.
-    counted
-        Whether a released table holds all columns of each function.
+    how
+        How each function was answered, see `How`.
     """
 
     mean: np.ndarray
     noise: np.ndarray
     bins: np.ndarray
     model: np.ndarray
-    counted: np.ndarray
+    how: tuple[How, ...]
 
     @property
     def covariance(self) -> np.ndarray:
         """The covariance of all errors together."""
         return np.asarray(self.noise + self.bins + self.model)
+
+    def part(self, start: int, stop: int) -> Moments:
+        """Take some of the functions, and the number of rows."""
+        kept = [*range(start, stop), len(self.mean) - 1]
+        square = np.ix_(kept, kept)
+        parts = (self.noise[square], self.bins[square], self.model[square])
+        return Moments(self.mean[kept], *parts, self.how[start:stop])
 
 
 class Knowledge:
@@ -61,6 +77,14 @@ class Knowledge:
         self.model = model
         self.counts = Counted(release)
         self.release = release
+
+    @cached_property
+    def off(self) -> float:
+        """How far the model may be off, in standard deviations of whatever is asked."""
+        rows, _ = self.counts.rows(())
+        most = max(len(table.columns) for table in self.counts.tables)
+        noise = max(t.variance for t in self.counts.tables if len(t.columns) == most)
+        return float(OFF * (noise**0.5 / rows) ** 0.5)
 
     @cached_property
     def histograms(self) -> dict[str, tuple[np.ndarray, float]]:
@@ -82,21 +106,30 @@ class Knowledge:
         observed = [_observed(table, columns, levels, atoms) for table in tables]
         rows, variance = self.counts.rows(columns)
         best, safe = (
-            believe(shares, rows, variance, observed, values, doubt) for doubt in (BEST, SAFE)
+            believe(shares, rows, variance, observed, values, Doubt(self.off * times, kappa))
+            for times, kappa in (BEST, SAFE)
         )
         there = {n: points[n] for n in columns}
         more = inside(
             self.model, functions, there, best.mean[-1], self.histograms, atoms_are_cells=fine
         )
         # Levels that were put together average a function: what the model knows is put back.
+        cuts = np.diag(more.bins) > CUT * np.diag(safe.noise)[:-1]
         off = expectations(self.model, functions, there) - (shares / shares.sum()) @ values
         return Moments(
             best.mean + np.append(off, 0.0),
             safe.noise + _bordered(more.cells),
             _bordered(more.bins),
             safe.covariance - safe.noise,
-            np.array([any(f.columns <= set(t.columns) for t in tables) for f in functions]),
+            tuple(_how(f, tables, cut) for f, cut in zip(functions, cuts, strict=True)),
         )
+
+    def apart(self, functions: Sequence[Function], points: Mapping[str, Points]) -> bool:
+        """Whether the functions can be asked about at once without putting levels together."""
+        columns = tuple(n for n in points if any(n in f.columns for f in functions))
+        atoms = {n: self.model.atoms.of_cell[n] for n in columns}
+        read = _Reading(self.model, functions, points, columns, atoms, fine=False)
+        return prod(level.count for level in read.all_levels.values()) <= MOST_CELLS
 
     def _constants(self, functions: Sequence[Function]) -> Moments:
         rows, variance = self.counts.rows(())
@@ -104,7 +137,14 @@ class Knowledge:
         noise = np.zeros((len(mean), len(mean)))
         noise[-1, -1] = variance
         zero = np.zeros_like(noise)
-        return Moments(mean, noise, zero, zero, np.ones(len(functions), dtype=bool))
+        direct: How = "exact linear"
+        return Moments(mean, noise, zero, zero, (direct,) * len(functions))
+
+
+def _how(function: Function, tables: Sequence[Table], cut: bool) -> How:
+    if not any(function.columns <= set(table.columns) for table in tables):
+        return "model" if function.columns else "exact linear"
+    return "m2m" if cut else "exact linear"
 
 
 def _bordered(square: np.ndarray) -> np.ndarray:
@@ -142,9 +182,14 @@ class _Reading:
                     found[name][id(vector)] = means
         return found
 
+    @cached_property
+    def all_levels(self) -> dict[str, Levels]:
+        """The levels of every column that some function tells apart."""
+        return {n: levels_of(list(v.values())) for n, v in self.vectors.items()}
+
     def levels(self) -> dict[str, Levels]:
         """Give the levels of every column, few enough that their product is small."""
-        found = {n: levels_of(list(v.values())) for n, v in self.vectors.items()}
+        found = dict(self.all_levels)
         while prod(level.count for level in found.values()) > MOST_CELLS:
             most = max(found, key=lambda n: found[n].count)
             found[most] = found[most].coarser()

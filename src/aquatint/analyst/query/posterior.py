@@ -7,10 +7,10 @@ them, as a vector c, are thought of as
 
 where n ± s is the number of rows and σ the noise on each cell's own count. Every function f of a
 row may be off by τ times its own standard deviation, and since the model was fitted to noisy counts
-each cell by κ of their noise besides. The counts of the release are y = A·c + noise. What is known of c then
-is Gaussian too, and its mean is the estimate of M2M (Theorem 1) with the model as prior ψ and
-λ = σ²/(τ·n)² if κ is zero; in full, f's expectation is corrected by a·(y − what the model expects), where a is
-the ridge regression of f on what was counted.
+each cell by κ of their noise besides. The counts of the release are y = A·c + noise. What is known
+of c then is Gaussian too. Its mean is the estimate of M2M (Theorem 1) with the model as prior ψ
+and, if κ is zero, λ = σ²/(τ·n)²: f's expectation is corrected by a·(y − what the model expects),
+where a is the ridge regression of f on what was counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+import torch
+
+from aquatint.analyst.synthesize.threads import one_thread
 
 RARE = 1e-9
 LEAST_SPREAD = 1e-7
@@ -122,7 +124,7 @@ def believe(
     centre = p @ functions
     asked = np.column_stack([functions - centre, np.ones(len(p))])
     scaled = asked * scale[:, None]
-    solved = cho_solve(cho_factor(seen + np.eye(len(p)), lower=True), scaled)
+    solved = solve(seen + np.eye(len(p)), scaled)
     sums = rows * (p @ asked) + solved.T @ residual
     total = max(float(sums[-1]), 1.0)
     to_average = np.diag(np.append(np.full(len(centre), 1 / total), 1.0))
@@ -132,6 +134,13 @@ def believe(
         to_average @ (scaled.T @ solved) @ to_average.T,
         to_average @ (solved.T @ (seen @ solved)) @ to_average.T,
     )
+
+
+def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve a symmetric positive system on one thread: it is small, and a machine may be busy."""
+    with one_thread():
+        factor = torch.linalg.cholesky(torch.from_numpy(matrix))
+        return torch.cholesky_solve(torch.from_numpy(right), factor).numpy()
 
 
 def _own_noise(shares: np.ndarray, observed: Sequence[Observed]) -> np.ndarray:

@@ -14,7 +14,7 @@ from sqlglot import expressions as sql
 from aquatint.analyst.literals import column_of, quoted, read_sql
 from aquatint.analyst.query.conditions import Conditions
 from aquatint.analyst.query.expressions import Expressions, finite
-from aquatint.analyst.query.functions import ALWAYS
+from aquatint.analyst.query.functions import ALWAYS, Predicate
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.query.statistics import Statistic
 from aquatint.columns import RANGED
@@ -57,8 +57,10 @@ class Question:
         For each of them, the place of the key that it shows, or None for a statistic.
     groups
         The lines.
-    points
-        The points of the columns that the functions read.
+    conditions
+        Reads conditions, and knows the points of the columns that the functions read.
+    where
+        Which rows are asked about.
     order
         Names to sort by, and whether to fall.
     limit
@@ -68,9 +70,15 @@ class Question:
     names: tuple[str, ...]
     keys: tuple[int | None, ...]
     groups: tuple[Group, ...]
-    points: Mapping[str, Points]
+    conditions: Conditions
+    where: Predicate
     order: tuple[tuple[str, bool], ...]
     limit: int | None
+
+    @property
+    def points(self) -> Mapping[str, Points]:
+        """The points of the columns that the functions read."""
+        return self.conditions.known
 
 
 def ask(schema: Schema, text: str, masses: Mapping[str, np.ndarray] | None = None) -> Question:
@@ -109,7 +117,9 @@ def _read(schema: Schema, tree: Any, masses: Mapping[str, np.ndarray]) -> Questi
         said = tuple(schema.cell_names(n)[c] for n, c in zip(by, cells, strict=True))
         groups.append(Group(said, statistics, reader.kept(having, here) if having else None))
     names = tuple(name for name, _ in items)
-    return Question(names, keys, tuple(groups), conditions.known, _order(tree, names), _limit(tree))
+    return Question(
+        names, keys, tuple(groups), conditions, where, _order(tree, names), _limit(tree)
+    )
 
 
 def _check_form(tree: Any) -> None:

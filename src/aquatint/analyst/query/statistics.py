@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aquatint.analyst.query.functions import Function, Predicate, Value, of_column
+from aquatint.analyst.query.functions import ALWAYS, Function, Predicate, Value, of_column
 from aquatint.analyst.query.points import Points
 
-Combine = Callable[[np.ndarray, float], np.ndarray]
+Combine = Callable[[np.ndarray, np.ndarray | float], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,16 @@ def average(value: Value) -> Statistic:
     )
 
 
+def first() -> Statistic:
+    """Give the first expectation as it is."""
+    return Statistic((), lambda e, n: e[..., 0])  # noqa: ARG005
+
+
+def mean_of(function: Function, where: Predicate = ALWAYS) -> Statistic:
+    """Average a function over the rows that satisfy a condition."""
+    return average(Value(function).where(where))
+
+
 def covariance(left: Value, right: Value) -> Statistic:
     """Give the covariance of two values over the rows where both are there."""
     both = left * right
@@ -87,7 +97,7 @@ def covariance(left: Value, right: Value) -> Statistic:
         both.present,
     )
 
-    def value(e: np.ndarray, _: float) -> np.ndarray:
+    def value(e: np.ndarray, _: np.ndarray | float) -> np.ndarray:
         product, first, second = (ratio(e[..., i], e[..., 3]) for i in range(3))
         return np.asarray(product - first * second)
 
@@ -125,7 +135,7 @@ def quantile(name: str, points: Points, level: float, where: Predicate) -> Stati
     one = np.eye(len(points.values))[order]
     functions = tuple(of_column(name, line) * where.true for line in one)
 
-    def value(e: np.ndarray, _: float) -> np.ndarray:
+    def value(e: np.ndarray, _: np.ndarray | float) -> np.ndarray:
         mass = np.maximum(e, 0.0)
         rising = np.cumsum(mass, -1)
         whole = rising[..., -1:]

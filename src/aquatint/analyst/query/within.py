@@ -4,10 +4,10 @@ Joint counts are over atoms, which may hold several fine cells, and a bin of num
 values. A function that is not constant there is averaged by the model's density. The shares of the
 fine cells of an atom are known up to the noise of the column's own histogram. Those of the places
 inside a bin are not known at all: they are taken for a Dirichlet process around the model's
-density, so that a function with variance v inside a bin with a share s of rows adds s²·v·r. How rough the inside
-of a bin is, r, is guessed from how far counts of bins are from their neighbours': a column whose
-histogram is smooth is taken to be smooth inside its bins too. This part is a rule of thumb, and
-answers say when it weighs most.
+density, so that a function with variance v inside a bin with a share s of rows adds s²·v·r. How
+rough the inside of a bin is, r, is guessed from how far counts of bins are from their neighbours':
+a column whose histogram is smooth is taken to be smooth inside its bins too. This part is a rule of
+thumb, and answers say when it weighs most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aquatint.analyst.synthesize.atoms import widths_and_edges
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.columns import RANGED
 
-CAUTION = 1.5
+CAUTION = 2.0
 ROUGHEST = 1.0
 SMOOTHEST = 0.002
 UNKNOWN = 0.1
@@ -112,8 +112,9 @@ def inside(
         apart = read - cell_means[:, place.cell]
         counts, deviation = histograms.get(name, (None, 0.0))
         column = model.schema.columns[name]
-        ranged = isinstance(column, RANGED) and counts is not None
-        rough = roughness(column, counts, deviation**2) if ranged else UNKNOWN
+        rough = UNKNOWN
+        if isinstance(column, RANGED) and counts is not None:
+            rough = roughness(column, counts, deviation**2)
         weight = place.share * share[place.cell] ** 2 * rough
         bins += (apart * weight) @ apart.T
         if atoms_are_cells:
