@@ -165,6 +165,11 @@ def test_m2m_counts_a_column_of_very_many_categories_on_its_own_only():
     assert "city" not in plan.blocks[2].map.reads[0]
 
 
+def test_the_preview_says_how_long_an_embedding_can_be():
+    seen = aq.preview(aq.m2m(numeric(REPLACE)), rows=10_000, epsilon=1, delta=1e-5)
+    assert [e.unit for e in seen.expected] == [f"of at most {v}" for v in ("3.16", "6.71", "1")]
+
+
 @pytest.mark.parametrize(
     "build",
     [
