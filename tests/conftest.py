@@ -24,6 +24,7 @@ from aquatint.features import (
     FeatureMap,
     Rows,
     by_label,
+    cosines,
     fourier,
     hermite,
     hermite_combined,
@@ -70,6 +71,7 @@ def _examples() -> dict[str, FeatureMap]:
     sum_kernel = hermite(NUMERIC, 4, length_scale=0.15)
     product_kernel = hermite_product(["age", "weight"], 3, length_scale=0.3)
     hashes = race(NUMERIC, 7, 5, width=0.2, seed=3)
+    series = cosines(NUMERIC, 5, pair_order=3, pair_share=0.7)
     cats = onehot(_some("sex", "job", "ill"))
     mixed = marginals(CELLS, [("age",), ("job", "ill"), ("sex", "grade", "age"), ("age", "job")])
     plain: dict[str, FeatureMap] = {
@@ -89,11 +91,17 @@ def _examples() -> dict[str, FeatureMap]:
         "hermite wide": hermite(["height", "grade"], 12, length_scale=0.02, span=8.0),
         "hermite product": product_kernel,
         "hermite combined": hermite_combined(sum_kernel, product_kernel, 0.7),
+        "cosines": series,
+        "cosines of columns": cosines(["age"], 4, pair_order=0),
+        "cosines of pairs": cosines(["grade", "ill"], 0, pair_order=2),
+        "cosines of chosen pairs": cosines(ORDERED, 3, pairs=[("ill", "age"), ("age", "weight")]),
         "race": hashes,
         "counting times counting": cats * hashes,
         "dense times dense": laplace * hermite(["height"], 3),
         "counting times dense": cats * gaussian,
+        "counting times cosines": onehot(_some("sex", "job")) * cosines(["height"], 3),
         "sum": gaussian + hashes + Count(),
+        "sum with cosines": scale(series, 1.5) + gaussian,
         "scaled dense": scale(gaussian, 0.3),
         "heavy dense": scale(sum_kernel, 37.5),
         "scaled counting": scale(cats, 1 / sqrt(3)),

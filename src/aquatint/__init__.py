@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
+    from aquatint.m2m_recipes import m2m as m2m
+    from aquatint.m2m_recipes import m2m_hist as m2m_hist
+    from aquatint.m2m_recipes import m2m_race as m2m_race
+    from aquatint.m2m_recipes import m2m_rff as m2m_rff
     from aquatint.planning import Plan as Plan
     from aquatint.planning import PlannedBlock as PlannedBlock
     from aquatint.previewing import preview as preview
@@ -40,6 +44,10 @@ _HOME = {
     "dp_merf": "recipes",
     "load": "release",
     "load_model": "analyst.synthesize.front",
+    "m2m": "m2m_recipes",
+    "m2m_hist": "m2m_recipes",
+    "m2m_race": "m2m_recipes",
+    "m2m_rff": "m2m_recipes",
     "plan": "table_plan",
     "preview": "previewing",
     "sample": "analyst.synthesize.front",

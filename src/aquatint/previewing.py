@@ -83,7 +83,9 @@ def _questions(
     inner = feature_map.inner if isinstance(feature_map, Scaled) else feature_map
     if not isinstance(inner, Marginals):
         total = wide * sqrt(feature_map.dim) / rows
-        return [Expected(f"mean embedding {name!r}, as a vector", total, "of at most 1")]
+        longest = sqrt(feature_map.bound.l2_squared)
+        question = f"mean embedding {name!r}, as a vector"
+        return [Expected(question, total, f"of at most {longest:.3g}")]
     share = 100 * wide / rows
     size = max(len(s) for s in inner.sets)
     if size > 1:

@@ -16,17 +16,15 @@ import numpy as np
 from scipy.optimize import brentq
 
 from aquatint.accounting import gaussian_mu
-from aquatint.columns import RANGED
 from aquatint.errors import PlanError
 from aquatint.features import Count, FeatureMap, by_label, concat, fourier, hermite, onehot, product
-from aquatint.features.algebra import heterogeneous
 from aquatint.features.frequencies import uniforms
 from aquatint.planning import Plan, PlannedBlock
+from aquatint.recipe_parts import beside, label_of, numbers_and_others, settled_bins
 from aquatint.schema import Privacy, Schema
 
 COUNT_SHARE = 0.01
 CLASS_SHARE = 0.05
-BINS = 32
 USUAL_ROWS = 100_000
 USUAL_DELTA = 1e-5
 FEWEST_FEATURES = 100
@@ -83,15 +81,15 @@ def dp_merf(
     >>> [block.name for block in dp_merf(schema, rows=10_000, epsilon=1.0).blocks]
     ['classes', 'embedding']
     """
-    settled, label = _settled(schema), _label(schema, labelled)
-    numbers, others = _columns(settled, label)
+    settled, label = settled_bins(schema), label_of(schema, labelled)
+    numbers, others = numbers_and_others(settled, label)
     classes = settled.cells()[label] if label else 1
     numeric = None
     if numbers:
         rule = feature_count(settled.privacy, rows=rows, epsilon=epsilon, classes=classes)
         scale = length_scale or usual_length_scale(len(numbers), kernel)
         numeric = fourier(numbers, features or rule, length_scale=scale, kernel=kernel, seed=seed)
-    return _plan(settled, label, {"embedding": (_beside(settled, numeric, numbers, others), 1.0)})
+    return _plan(settled, label, {"embedding": (beside(settled, numeric, numbers, others), 1.0)})
 
 
 def feature_count(
@@ -186,14 +184,14 @@ def dp_hp(
     if not 0 < gamma < 1e6:
         msg = f"gamma must be positive, got {gamma}"
         raise PlanError(msg)
-    settled, label = _settled(schema), _label(schema, labelled)
-    numbers, others = _columns(settled, label)
+    settled, label = settled_bins(schema), label_of(schema, labelled)
+    numbers, others = numbers_and_others(settled, label)
     if order is None:
         order = max(10, min(100, MOST_SUMMED // max(1, len(numbers))))
     numeric = None
     if numbers:
         numeric = hermite(numbers, order, length_scale=length_scale or resolved(order))
-    blocks = {"sum": (_beside(settled, numeric, numbers, others), 1.0)}
+    blocks = {"sum": (beside(settled, numeric, numbers, others), 1.0)}
     width = min(product_columns, len(numbers) + len(others))
     if width > 1:
         if product_order is None:
@@ -256,48 +254,6 @@ def _drawn(
     ranks = np.argsort(uniforms(seed, (20 * draws, len(names)), "products"), axis=1)[:, :width]
     sets = (tuple(names[i] for i in sorted(rank)) for rank in ranks)
     return list(dict.fromkeys(some for some in sets if small(some)))[:draws]
-
-
-def _settled(schema: Schema) -> Schema:
-    """Settle the bins, which a plan needs though no block here counts them."""
-    ranged = {n: c for n, c in schema.columns.items() if isinstance(c, RANGED)}
-    return schema.with_bins({n: min(BINS, getattr(c, "steps", BINS)) for n, c in ranged.items()})
-
-
-def _label(schema: Schema, labelled: bool | None) -> str | None:
-    if labelled and schema.label is None:
-        msg = "the schema declares no label: declare one, or leave out labelled=True"
-        raise PlanError(msg)
-    if labelled is None and schema.label is not None:
-        labelled = not isinstance(schema.columns[schema.label], RANGED)
-    return schema.label if labelled else None
-
-
-def _columns(schema: Schema, label: str | None) -> tuple[list[str], list[str]]:
-    """Give the columns with numbers, and the others, without the label."""
-    free = [name for name in schema.columns if name != label]
-    if not free:
-        msg = "the table has no column but its label: declare more, or use a plan of histograms"
-        raise PlanError(msg)
-    numbers = [name for name in free if isinstance(schema.columns[name], RANGED)]
-    return numbers, [name for name in free if name not in numbers]
-
-
-def _beside(
-    schema: Schema, numeric: FeatureMap | None, numbers: Sequence[str], others: Sequence[str]
-) -> FeatureMap:
-    """Put the features of numbers and one-hot cells side by side, as far as there are any.
-
-    Maps of numbers are zero where a value is missing, so a number that may be missing also has two
-    cells, present and missing.
-    """
-    columns, cells = schema.columns, schema.cells()
-    gaps = {n: (0,) * columns[n].present_cells + (1,) for n in numbers if columns[n].missing}
-    chosen = {name: cells[name] for name in (*others, *gaps)}
-    if numeric is not None and not chosen:
-        return numeric
-    hot = onehot(chosen).merge(gaps)
-    return hot if numeric is None else heterogeneous(numeric, hot)
 
 
 def _plan(

@@ -134,7 +134,7 @@ def test_every_column_it_says_it_reads_is_needed(example, kit):
 
 def reads_values_smoothly(feature_map):
     kinds = {type(m).__name__ for m in everything_inside(feature_map)}
-    return bool(kinds & {"Fourier", "Hermite"})
+    return bool(kinds & {"Fourier", "Cosines", "Hermite"})
 
 
 def test_gradients_reach_the_values_and_are_finite(example, kit):
@@ -245,6 +245,19 @@ def test_weights_and_labels_that_make_no_sense_are_refused(kit):
         lambda: features.hermite(["a"], -1),
         lambda: features.hermite(["a"], 2, span=1e3),
         lambda: features.hermite_product(["a"] * 9, 20),
+        lambda: features.cosines([]),
+        lambda: features.cosines(["a", "a"]),
+        lambda: features.cosines(["a"], 0),
+        lambda: features.cosines(["a"], -1),
+        lambda: features.cosines(["a"], 1_001),
+        lambda: features.cosines(["a", "b"], pairs=[("a", "c")]),
+        lambda: features.cosines(["a", "b"], pairs=[("a", "a")]),
+        lambda: features.cosines(["a", "b"], pairs=[("a", "b"), ("b", "a")]),
+        lambda: features.cosines(["a", "b"], pair_share=0.0),
+        lambda: features.cosines(["a", "b"], pair_share=1.0),
+        lambda: features.cosines(["a", "b"], pair_share=float("nan")),
+        lambda: features.cosines([f"x{i}" for i in range(200)], pair_order=1_000),
+        lambda: features.cosines(["a", "b"], pair_order=-1),
         lambda: features.race(["a"], 0, 4),
         lambda: features.race(["a"], 4, 1),
     ],

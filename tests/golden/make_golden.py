@@ -3,8 +3,8 @@
 ``python tests/golden/make_golden.py VERSION`` writes ``release_v{VERSION}.aqt`` beside this file,
 from the synthetic rows of ``people.csv`` and the schema ``people.toml``. With ``default`` after the
 version it writes ``release_v{VERSION}_default.aqt``, by the default plan, whose joint counts are
-over merged cells. A file of a version that was once published is never made again: the noise would
-differ, and so would what the tests know.
+over merged cells; with ``cosines`` a file of cosines, which came later. A file of a version that
+was once published is never made again: the noise would differ, and so would what the tests know.
 """
 
 import csv
@@ -18,6 +18,7 @@ from aquatint.features import (
     Count,
     by_label,
     concat,
+    cosines,
     fourier,
     hermite,
     hermite_combined,
@@ -83,6 +84,17 @@ def blocks(schema: aq.Schema) -> tuple[aq.PlannedBlock, ...]:
     return tuple(aq.PlannedBlock(name, feature_map, share) for name, feature_map in maps.items())
 
 
+def later_blocks(schema: aq.Schema) -> tuple[aq.PlannedBlock, ...]:
+    """Use the kinds of feature map that came after the first golden file."""
+    numbers = ("age", "height", "born")
+    classes = schema.cells()["income"]
+    return (
+        aq.PlannedBlock("count", Count(), 0.2),
+        aq.PlannedBlock("cosines", cosines(numbers, 3, pairs=[("height", "age")]), 0.4),
+        aq.PlannedBlock("by label", by_label(cosines(numbers, 2), "income", classes), 0.4),
+    )
+
+
 def main(version: str, which: str = "") -> None:
     target = HERE / ("_".join(filter(None, [f"release_v{version}", which])) + ".aqt")
     if target.exists():
@@ -91,7 +103,8 @@ def main(version: str, which: str = "") -> None:
         write_rows(HERE / "people.csv")
     default = aq.plan(aq.Schema.from_toml(HERE / "people.toml"))
     schema = default.schema
-    plan = default if which == "default" else aq.Plan(schema, blocks(schema))
+    chosen = later_blocks(schema) if which == "cosines" else blocks(schema)
+    plan = default if which == "default" else aq.Plan(schema, chosen)
     release = aq.sketch(HERE / "people.csv", schema, epsilon=2.0, delta=1e-6, plan=plan)
     release.save(target)
 

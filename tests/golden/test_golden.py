@@ -93,7 +93,7 @@ def test_the_schema_has_every_kind_of_column(release):
     assert release.schema.label == "income"
 
 
-def test_every_kind_of_feature_map_is_in_the_golden_file(release):
+def test_every_kind_of_feature_map_is_in_a_golden_file(release, later):
     from aquatint.features.spec import _KINDS
 
     def kinds(spec):
@@ -104,7 +104,8 @@ def test_every_kind_of_feature_map_is_in_the_golden_file(release):
         for part in spec.get("parts", []):
             yield from kinds(part)
 
-    used = {kind for block in release.blocks for kind in kinds(block.map.spec())}
+    blocks = (*release.blocks, *later.blocks)
+    used = {kind for block in blocks for kind in kinds(block.map.spec())}
     assert used == set(_KINDS)
 
 
@@ -125,6 +126,34 @@ def unread(content):
 
 def test_writing_it_again_gives_the_same_manifest_and_arrays(release):
     assert unread(to_bytes(release)) == unread(RELEASE.read_bytes())
+
+
+# --- format version 1, feature maps that came later -----------------------------------------------
+
+LATER = HERE / "release_v1_cosines.aqt"
+
+
+@pytest.fixture(scope="module")
+def later():
+    return aq.load(LATER)
+
+
+def test_the_file_of_cosines_was_not_touched():
+    known = "1b98485585fe9b72ad1f1f7e8437aff3f0fa990bf959674df19c987795687fc8"
+    assert hashlib.sha256(LATER.read_bytes()).hexdigest() == known
+
+
+def test_the_blocks_of_cosines_are_those_that_were_released(later):
+    found = {
+        b.name: (b.map.kind, b.map.dim, tuple(int(i) for i in b.integers[:2])) for b in later.blocks
+    }
+    assert found == {
+        "count": ("count", 1, (130095545,)),
+        "cosines": ("cosines", 13, (-91309766, 9345186)),
+        "by label": ("by_label", 36, (-28068849, 49560101)),
+    }
+    assert later.loss.epsilon(1e-6) == pytest.approx(2.0, rel=1e-8)
+    assert unread(to_bytes(later)) == unread(LATER.read_bytes())
 
 
 # --- format version 1, by the default plan: counts over merged cells ------------------------------

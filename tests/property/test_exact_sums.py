@@ -15,6 +15,7 @@ from aquatint.errors import DataError, PlanError
 from aquatint.features import (
     Count,
     by_label,
+    cosines,
     fourier,
     hermite,
     hermite_product,
@@ -38,6 +39,8 @@ def mixed_plan(schema, kit):
         "marginals": marginals(kit.cells, [("age",), ("sex", "job")]),
         "fourier": fourier(["age", "height", "weight"], 60, length_scale=0.05),
         "hermite": hermite(["age", "weight"], 20, length_scale=0.05),
+        "cosines": cosines(["age", "height", "weight"]),
+        "cosines by label": by_label(cosines(["age", "weight"], 3), "sex", 3),
         "race": race(["height", "weight"], 9, 6),
         "by label": by_label(fourier(["age"], 8), "sex", 3),
         "counts by label": by_label(race(["age"], 3, 4), "sex", 3),

@@ -22,6 +22,7 @@ from aquatint.features import (
     Rows,
     by_label,
     concat,
+    cosines,
     fourier,
     hermite,
     hermite_product,
@@ -157,6 +158,10 @@ INNER = {
     "fourier laplace": fourier(["age", "grade"], 6, kernel="laplace", seed=2),
     "fourier of one": fourier(["height"], 4, length_scale=0.2, seed=3),
     "fourier of days": fourier(["born", "ill"], 6, length_scale=0.4, seed=4),
+    "cosines": cosines(NUMBERS, 12, pair_order=3),
+    "cosines of columns": cosines(["height", "born"], 5, pair_order=0),
+    "cosines of pairs": cosines(["born", "grade"], 0, pair_order=2),
+    "cosines of ranks": cosines(["ill", "grade", "born"], 2, pairs=[("grade", "ill")]),
     "hermite": hermite(NUMBERS, 4, length_scale=0.3),
     "hermite of order 0": hermite(["age"], 0),
     "hermite of ranks": hermite(["grade", "ill", "born"], 3),
@@ -164,6 +169,7 @@ INNER = {
     "scaled": scale(fourier(["height"], 4, length_scale=0.3), 3.5),
     "counting times counting": Product(onehot(some("sex")), pairs(some("age", "ill"))),
     "counting times dense": onehot(some("sex", "ill")) * fourier(NUMBERS, 4, length_scale=0.4),
+    "counting times cosines": onehot(some("sex")) * cosines(NUMBERS, 2, pair_order=1),
     "dense times counting": hermite(["age"], 2) * onehot(some("height")),
     "dense times dense": fourier(["age"], 4) * hermite(["height"], 2),
     "three in a row": hermite(["age"], 1) * hermite(["height"], 1) * onehot(some("sex")),
@@ -171,6 +177,7 @@ INNER = {
 }
 LEAVES = INNER | {
     "by label, fourier": by_label(INNER["fourier"], "sex", 2),
+    "by label, cosines": by_label(INNER["cosines"], "sex", 2),
     "by label, hermite": by_label(INNER["hermite"], "sex", 2),
     "by label, count": by_label(Count(), "grade", 3),
     "by label, histograms": by_label(onehot(some("age", "height")), "sex", 2),
@@ -324,6 +331,8 @@ def test_the_points_of_a_cell_lie_in_it():
         by_label(onehot(some("sex", "age")), "sex", 2),
         by_label(fourier(["ill"], 2), "ill", 3),
         by_label(hermite(["grade"], 1), "grade", 3),
+        by_label(cosines(["grade", "age"], 1), "grade", 3),
+        Product(onehot(some("age")), cosines(["age"], 1)),
         by_label(hermite(["age"], 1) * onehot(some("sex")), "age", 4),
     ],
 )

@@ -38,6 +38,7 @@ from aquatint.errors import DataError, ReleaseError
 from aquatint.features import (
     Count,
     by_label,
+    cosines,
     fourier,
     hermite,
     hermite_product,
@@ -432,6 +433,7 @@ MAPS = {
     "fourier": fourier(["age", "pay", "grade", "ill"], 20),
     "laplace": fourier(["pay", "seen"], 20, kernel="laplace"),
     "choices": fourier(["age", "grade"], 20),
+    "cosines": cosines(["age", "pay", "grade", "seen"], 6),
     "hermite": hermite(["age", "pay", "grade", "seen"], 6),
     "product": hermite_product(["age", "pay"], 3),
     "triple": hermite_product(["age", "pay", "seen"], 2),

@@ -9,6 +9,7 @@ from aquatint.features.algebra import scale as scale
 from aquatint.features.base import Bound as Bound
 from aquatint.features.base import FeatureMap as FeatureMap
 from aquatint.features.base import Rows as Rows
+from aquatint.features.cosines import cosines as cosines
 from aquatint.features.fourier import fourier as fourier
 from aquatint.features.hermite import hermite as hermite
 from aquatint.features.hermite import hermite_combined as hermite_combined

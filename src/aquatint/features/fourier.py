@@ -171,7 +171,12 @@ def cos_sin(turns: Tensor, amplitude: float, out: Tensor | None = None) -> Tenso
     # cos 2πt = sin 2πz with z = |t − 1/2| − 1/4 for 0 ≤ t < 1; sin 2πt is cos 2π|t − 1/4|.
     torch.sub(fraction, 0.5, out=z[:, :width]).abs_().sub_(0.25)
     torch.sub(fraction, 0.25, out=z[:, width:]).abs_().sub_(0.5).abs_().sub_(0.25)
-    square = torch.mul(z, z, out=scratch("square", (count, 2 * width), torch.float32, turns))
+    return sine(z, amplitude, out)
+
+
+def sine(z: Tensor, amplitude: float, out: Tensor) -> Tensor:
+    """Write amplitude·sin 2πz for |z| ≤ 1/4 into `out`, by IEEE additions and multiplications."""
+    square = torch.mul(z, z, out=scratch("square", tuple(z.shape), torch.float32, z))
     torch.mul(square, SINE[4] * amplitude, out=out)
     for coefficient in SINE[3:0:-1]:
         out.add_(coefficient * amplitude).mul_(square)

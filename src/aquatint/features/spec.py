@@ -8,6 +8,7 @@ from typing import Any
 from aquatint.errors import PlanError
 from aquatint.features.algebra import by_label, concat, product, scale
 from aquatint.features.base import FeatureMap, Spec
+from aquatint.features.cosines import Cosines
 from aquatint.features.fourier import Fourier
 from aquatint.features.hermite import Hermite
 from aquatint.features.marginals import Count, Marginals
@@ -89,6 +90,13 @@ _KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
     ),
     "hermite": lambda s, _inner: Hermite(
         tuple(s["columns"]), _whole(s["order"]), s["rho"], s["span"]
+    ),
+    "cosines": lambda s, _inner: Cosines(
+        _names(s["columns"]),
+        _whole(s["order"]),
+        tuple((s["columns"][a], s["columns"][b]) for a, b in s["pairs"]),
+        _whole(s["pair_order"]),
+        s["pair_share"],
     ),
     "race": lambda s, _inner: Race(
         tuple(s["columns"]),

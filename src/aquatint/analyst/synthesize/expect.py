@@ -1,10 +1,11 @@
 """The mean embedding of a mixture of products, in closed form for maps of numbers too.
 
 Within a component the columns are independent, so the mean of a product of features is the product
-of their means. A Fourier feature is a product over columns, a Hermite feature reads one column, and
-in each the mean over a component is a sum over cells: its probabilities times the feature's mean in
-the cell. The latter is computed once: exactly for waves, which may be shorter than a cell, and as
-an average over points of the cell for Hermite's polynomials.
+of their means. A Fourier feature is a product over columns, a cosine reads one column or is a
+product over two, a Hermite feature reads one column, and in each the mean over a component is a sum
+over cells: its probabilities times the feature's mean in the cell. The latter is computed once:
+exactly for waves, which may be shorter than a cell, and as an average over points of the cell for
+Hermite's polynomials.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from aquatint.analyst.synthesize.terms import Term
 from aquatint.columns import RANGED
 from aquatint.features.algebra import ByLabel, Product, Scaled
 from aquatint.features.base import FeatureMap, Rows
+from aquatint.features.cosines import Cosines
 from aquatint.features.fourier import Fourier
 from aquatint.features.hermite import Hermite
 from aquatint.features.marginals import Count, Marginals
@@ -45,7 +47,7 @@ def has_closed_form(leaf: FeatureMap) -> bool:
     if isinstance(leaf, Product):
         apart = not _columns(leaf.left) & _columns(leaf.right)
         return apart and has_closed_form(leaf.left) and has_closed_form(leaf.right)
-    return isinstance(leaf, (Fourier, Hermite, Marginals, Count))
+    return isinstance(leaf, (Fourier, Cosines, Hermite, Marginals, Count))
 
 
 def _columns(part: FeatureMap) -> frozenset[str]:
@@ -82,15 +84,20 @@ class Means:
             return self(part.inner, cells) * part.weight
         if isinstance(part, Product):
             return outer(self(part.left, cells), self(part.right, cells))
-        if isinstance(part, Fourier):
-            return self._fourier(part, cells)
-        if isinstance(part, Hermite):
-            return self._hermite(part, cells)
+        if isinstance(part, (Fourier, Cosines, Hermite)):
+            return self._numbers(part, cells)
         if isinstance(part, Marginals):
             return torch.cat(
                 [reduce(outer, [counted(part, n, cells) for n in s]) for s in part.sets], 1
             )
         return torch.ones(len(cells.probabilities), 1)
+
+    def _numbers(self, part: Fourier | Cosines | Hermite, cells: Cells) -> Tensor:
+        if isinstance(part, Fourier):
+            return self._fourier(part, cells)
+        if isinstance(part, Cosines):
+            return self._cosines(part, cells)
+        return self._hermite(part, cells)
 
     def _fourier(self, part: Fourier, cells: Cells) -> Tensor:
         """Multiply the columns' characteristic functions; a missing value makes the row zero."""
@@ -103,6 +110,13 @@ class Means:
         if mean is None:
             return torch.zeros(len(cells.probabilities), part.dim)
         return torch.cat([mean.real, mean.imag], 1) * sqrt(2 / part.features)
+
+    def _cosines(self, part: Cosines, cells: Cells) -> Tensor:
+        """Average each column's cosines over its cells; those of a pair are multiplied."""
+        halves = part.orders(cells.probabilities) / 2
+        means = partial(_cosine_means, frequencies=halves)
+        waves = [cells[name] @ self._table(part, name, means) for name in part.columns]
+        return part.products(torch.stack(waves, 1))
 
     def _hermite(self, part: Hermite, cells: Cells) -> Tensor:
         """Average each column's features over its cells; the map is ordered by c first."""
@@ -142,6 +156,11 @@ def _waves(column: Any, frequencies: Tensor) -> Tensor:
     in_phase = torch.cos(torch.pi * frequencies * (width - step))  # the limit where sinc(f·h) is 0
     mean = torch.where(one.abs() < 1e-9, in_phase, ratio)
     return (torch.exp(2j * torch.pi * frequencies * middle) * mean).to(torch.complex64)
+
+
+def _cosine_means(column: Any, frequencies: Tensor) -> Tensor:
+    """Give the mean of cos(2π·f·u) over each cell, exactly, shape (cells, frequencies)."""
+    return _waves(column, frequencies).real.contiguous()
 
 
 def _spans(column: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

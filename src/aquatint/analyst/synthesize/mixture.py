@@ -186,7 +186,8 @@ def fit_mixture(
     if not can_mix(release):
         msg = (
             "the release has no block that a table can be drawn from: "
-            "sketch with aquatint plan's default, or with histograms, pairs, Fourier or Hermite"
+            "sketch with aquatint plan's default, or with histograms, pairs, cosines, Fourier or "
+            "Hermite features"
         )
         raise ReleaseError(msg)
     atoms, shares = atoms_of(release)

@@ -210,7 +210,7 @@ def fit_network(
     Parameters
     ----------
     release
-        Any release with blocks that read columns: Fourier, Hermite, products, counts.
+        Any release with blocks that read columns: Fourier, Hermite, cosines, products, counts.
     steps, batch
         Steps of Adam, and rows in each; narrow tables, whose steps are quick, have more of them.
     hidden, latent, components
@@ -235,7 +235,7 @@ def fit_network(
     if not targets:
         msg = (
             "the release has no block that a generator can be trained on: sketch with "
-            "dp_merf or dp_hp, or with histograms, pairs, Fourier or Hermite features"
+            "dp_merf or dp_hp, or with histograms, pairs, cosines, Fourier or Hermite features"
         )
         raise ReleaseError(msg)
     heads = heads_of(schema, codes, values, label)

@@ -20,6 +20,7 @@ from aquatint.analyst.synthesize.network_heads import Choice, Head, SoftRows
 from aquatint.features import onehot
 from aquatint.features.algebra import ByLabel, Product, Scaled
 from aquatint.features.base import FeatureMap, Rows
+from aquatint.features.cosines import Cosines
 from aquatint.features.fourier import Fourier
 from aquatint.features.hermite import Hermite
 from aquatint.features.marginals import Marginals
@@ -65,15 +66,20 @@ class Means:
             return self.rows(part.inner, rows) * part.weight
         if isinstance(part, Product):
             return outer(self.rows(part.left, rows), self.rows(part.right, rows))
-        if isinstance(part, Fourier):
-            return self._fourier(part, rows)
-        if isinstance(part, Hermite):
-            return self._hermite(part, rows)
+        if isinstance(part, (Fourier, Cosines, Hermite)):
+            return self._numbers(part, rows)
         if isinstance(part, Marginals):
             return torch.cat(
                 [reduce(outer, [counted(part, n, rows.cells) for n in s]) for s in part.sets], 1
             )
         return torch.ones(rows.count, 1, device=rows.weight.device)
+
+    def _numbers(self, part: Fourier | Cosines | Hermite, rows: SoftRows) -> Tensor:
+        if isinstance(part, Fourier):
+            return self._fourier(part, rows)
+        if isinstance(part, Cosines):
+            return self._cosines(part, rows)
+        return self._hermite(part, rows)
 
     def _fourier(self, part: Fourier, rows: SoftRows) -> Tensor:
         """Multiply the columns' characteristic functions; a missing value makes the row zero."""
@@ -105,6 +111,23 @@ class Means:
             waves = torch.cat([angle.cos(), angle.sin()], dim=1).float().to(place.device)
             self._tables[part, name] = waves.masked_fill(place.isnan()[:, None], 0.0)
         return self._tables[part, name]
+
+    def _cosines(self, part: Cosines, rows: SoftRows) -> Tensor:
+        """Give the mean cosines of every column, zero where missing; a pair's are multiplied."""
+        waves = []
+        for name in part.columns:
+            if name in rows.places:
+                place = rows.places[name][:, None]
+                wave = (pi * place * part.orders(place).float()).cos()
+                waves.append(wave * rows.present[name][:, None] if name in rows.present else wave)
+                continue
+            if (part, name) not in self._tables:
+                place = _places(self.heads[name])
+                angle = pi * place.double().nan_to_num(0.0)[:, None] * part.orders(place)
+                wave = angle.cos().float().masked_fill(place.isnan()[:, None], 0.0)
+                self._tables[part, name] = wave
+            waves.append(rows.points[name] @ self._tables[part, name])
+        return part.products(torch.stack(waves, 1))
 
     def _hermite(self, part: Hermite, rows: SoftRows) -> Tensor:
         """Put the columns' features side by side, ordered by c first as in the map."""
