@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aquatint import features as features
     from aquatint.accounting import Budget as Budget
+    from aquatint.analyst.query.answers import Answer as Answer
+    from aquatint.analyst.query.front import Query as Query
+    from aquatint.analyst.query.front import query as query
     from aquatint.analyst.synthesize.front import load_model as load_model
     from aquatint.analyst.synthesize.front import sample as sample
     from aquatint.analyst.synthesize.front import synthesize as synthesize
@@ -33,11 +36,13 @@ if TYPE_CHECKING:
     from aquatint.table_plan import plan as plan
 
 _HOME = {
+    "Answer": "analyst.query.answers",
     "AquatintError": "errors",
     "Budget": "accounting",
     "Ledger": "curator.ledger",
     "Plan": "planning",
     "PlannedBlock": "planning",
+    "Query": "analyst.query.front",
     "Release": "release",
     "Schema": "schema",
     "dp_hp": "recipes",
@@ -50,6 +55,7 @@ _HOME = {
     "m2m_rff": "m2m_recipes",
     "plan": "table_plan",
     "preview": "previewing",
+    "query": "analyst.query.front",
     "sample": "analyst.synthesize.front",
     "sketch": "curator.sketch",
     "synthesize": "analyst.synthesize.front",

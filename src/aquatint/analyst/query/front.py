@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any, Literal, Protocol, get_args
@@ -16,7 +16,7 @@ from aquatint.analyst.query.answers import Answer, answer
 from aquatint.analyst.query.functions import Function
 from aquatint.analyst.query.moments import Knowledge, Moments
 from aquatint.analyst.query.points import Points
-from aquatint.analyst.query.priors import flat, independent
+from aquatint.analyst.query.priors import flat
 from aquatint.analyst.query.question import Group, Question, ask
 from aquatint.analyst.query.sketched import Sketched
 from aquatint.analyst.query.statistics import first, mean_of
@@ -33,8 +33,9 @@ from aquatint.release.model import Release
 Prior = Literal["synthesizer", "marginals", "uniform"]
 QUICK = Effort(fits=2, steps=300)
 """A prior for questions needs less work than a model to draw rows from: counts correct it."""
-TAU: dict[str, float] = {"synthesizer": 0.1, "marginals": 0.3, "uniform": 1.0}
-"""How far each prior may be off, in standard deviations of what is asked."""
+TAU: dict[str, float] = {"synthesizer": 0.3, "marginals": 1.0, "uniform": 1.0}
+"""Where a release has features other than counts: how far each prior may be off, in standard
+deviations of what is asked. One is what Theorem 1 of M2M takes."""
 Line = tuple[Group, Sequence[Answer | None]]
 COLUMNS = ("value", "low", "high", "stderr", "how", "mostly")
 
@@ -98,9 +99,8 @@ class Query:
             raise ReleaseError(msg)
         if self.prior == "uniform" or not can_mix(self.release):
             return flat(self.release)
-        if self.prior == "marginals":
-            return independent(self.release)
-        return fit_mixture(self.release, effort=QUICK, progress=self._progress)
+        effort = QUICK if self.prior == "synthesizer" else replace(QUICK, components=1, fits=1)
+        return fit_mixture(self.release, effort=effort, progress=self._progress)
 
     @cached_property
     def _engine(self) -> Engine:

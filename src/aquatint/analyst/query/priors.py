@@ -1,20 +1,13 @@
-"""Plainer priors than a fitted model: mixtures with a single component."""
+"""A plainer prior than a fitted model, for releases that none can be fitted to."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aquatint.analyst.synthesize.atoms import Atoms, atoms_of, widths_and_edges
+from aquatint.analyst.synthesize.atoms import Atoms, widths_and_edges
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.columns import RANGED
 from aquatint.release.model import Release
-
-
-def independent(release: Release) -> Mixture:
-    """Give the product of the columns' own noisy histograms."""
-    atoms, shares = atoms_of(release)
-    parts = [shares[place] / shares[place].sum() for place in atoms.slices.values()]
-    return Mixture(release.schema, atoms, np.ones(1), np.concatenate(parts)[None])
 
 
 def flat(release: Release) -> Mixture:

@@ -123,6 +123,21 @@ class Sketched:
         with one_thread():
             return torch.cholesky_solve(torch.from_numpy(right), self._factor).numpy()
 
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """A weight for each drawn row, so that weighted averages are those `regress` gives.
+
+        They add up to one; some may be negative (implicit M2M, §3.5).
+        """
+        total = self.rows[0] + float(np.sqrt(self.rows[1]) ** 2 * self.centre @ self._surprised)
+        score = self.centred @ self._surprised.astype(np.float32)
+        times = self.tau * self.rows[0] / np.sqrt(len(self.draws)) / max(total, 1.0)
+        return np.asarray(1 / len(score) + times * (score - score.mean()), dtype=float)
+
+    @cached_property
+    def _surprised(self) -> np.ndarray:
+        return self._solve(self.surprise[:, None])[:, 0]
+
     def moments(self, functions: Sequence[Function], points: Mapping[str, Points]) -> Moments:
         """Give the averages of functions over the rows, and their errors."""
         values = self.draws.evaluate(functions, points)
@@ -149,7 +164,7 @@ class Sketched:
             np.sqrt(variance) * self.centre, last
         )
         slope = self._solve(joint)
-        sums = slope.T @ self.surprise
+        sums = joint.T @ self._surprised
         prior = asked.T @ asked + np.outer(last, last)
         covariance = prior - joint.T @ slope
         noise = slope.T @ slope
