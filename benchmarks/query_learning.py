@@ -1,4 +1,9 @@
-"""Logistic regression on Occupancy, as in M2M's figure 4: the split, and DP-ERM beside it."""
+"""Logistic regression on Occupancy, as in M2M's figure 4: the split, and DP-ERM beside it.
+
+Learning from a release has its place here: runs with the settings part="learn", table, method,
+epsilon, delta and seed, and {"auc": …} found, as lines of queries-learn.jsonl. The page has them
+beside DP-ERM, against the bars.
+"""
 
 from __future__ import annotations
 

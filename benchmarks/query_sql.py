@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from datasets import schema_toml
@@ -25,7 +26,7 @@ SEED = 2024
 """Of the questions."""
 FEWEST = 0.01
 """Averages and shares are asked of at least this share of the rows, and counted in such groups."""
-METHODS = ("query", "aim", "sample")
+METHODS = ("query", "query_full", "sample", "aim")
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,11 @@ def adult(count: int = QUESTIONS) -> Adult:
     with database(rows) as connection:
 
         def fit() -> Iterator[tuple[Asked, Truths]]:
+            seen = set()
             for asked in Chance(rows, schema, SEED).mixed():
+                if asked.text in seen:
+                    continue
+                seen.add(asked.text)
                 found = _large(connection.execute, asked, truths(connection, asked), len(rows))
                 if found:
                     yield asked, found
@@ -75,15 +80,18 @@ def sql(asked: argparse.Namespace, log: Log) -> int:
             settings |= {"questions": asked.questions, "drawn": SEED}
             if method == "aim":
                 settings["rounds"] = asked.rounds
-            make = {"query": _query, "aim": partial(_aim, asked), "sample": _sample}[method]
+            make = {"sample": _sample, "aim": partial(_aim, asked)}.get(method, _query)
             jobs.append(Job(settings, partial(make, made, folder, settings)))
     return run_all(log, jobs, ("error", "coverage"), again=asked.again)
 
 
 def _query(made: Adult, _: Path, settings: Settings) -> Found:
-    """Ask the release."""
-    release = released(made.rows, made.schema, "default", EPSILON, DELTA, settings["seed"])
-    query = aq.Query(release, progress=False)
+    """Ask the release, by the quick model of a query or by the one that `aq.sample` fits."""
+    seed = settings["seed"]
+    release = released(made.rows, made.schema, "default", EPSILON, DELTA, seed)
+    full = settings["method"] == "query_full"
+    model: Any = aq.synthesize(release, seed=seed, progress=False) if full else None
+    query = aq.Query(release, model=model, progress=False)
     lines = []
     for asked, true in made.questions:
         found = query.sql(asked.text)

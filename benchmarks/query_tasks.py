@@ -53,7 +53,7 @@ class Held:
     def error(self, kind: str, found: aq.Answer, truth: float) -> float:
         """Note whether the interval holds the truth, and give the answer's error."""
         counts = self.of.setdefault(kind, [0, 0])
-        counts[0] += found.low <= truth <= found.high
+        counts[0] += int(found.low <= truth <= found.high)
         counts[1] += 1
         return abs(found.value - truth)
 

@@ -70,7 +70,8 @@ asked of at least 1 % of the rows, and compared in groups of at least 1 %. An er
 the rows for counts, of 1 for shares, and of the column's declared range for averages and standard
 deviations; a question by group has the mean over its groups. Synthetic rows are asked by SQLite:
 AIM's (`benchmarks/peers.py`, as [elsewhere](tables.md)), and `aq.sample` of the same release that
-`aq.Query` answers from.
+`aq.Query` answers from. A query fits a quick model, unless it is given one: *full model* has the
+one that `aq.sample` draws from.
 """
 
 SPEED = """\

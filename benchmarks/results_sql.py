@@ -9,7 +9,12 @@ from results_tables import number, table, verdict
 from results_tasks import scientific
 from runs import Log
 
-NAMES = {"query": "**`aq.Query`**", "aim": "AIM's rows", "sample": "`aq.sample`"}
+NAMES = {
+    "query": "**`aq.Query`**",
+    "query_full": "`aq.Query`, full model",
+    "sample": "`aq.sample`",
+    "aim": "AIM's rows",
+}
 FIRST_S, LATER_MS, REFUSE_S = 3.0, 50.0, 1.0
 AUC_BARS = {0.3: 0.97, 1.0: 0.98}
 LEARNERS = {"real": "scikit-learn, not private", "dp_erm": "DP-ERM (diffprivlib)"}
