@@ -17,9 +17,8 @@ import aquatint as aq
 from aquatint.schema import Schema
 
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 100.0)
-NO_NOISE = 1e6
-"""Stands for ε = ∞ in table 1."""
-IN_TABLE_1 = ("hist", "rff", "m2m")
+LEAST_NOISE = EPSILONS[-1]
+"""The largest ε that a release can have; beside ε = ∞ in table 1."""
 TABLES = ("lifesci", "random10")
 KINDS = ("mean", "moment", "cdf", "covariance", "count")
 POINTS = (np.arange(1, 11) / 11).tolist()
@@ -34,10 +33,9 @@ def tasks(asked: argparse.Namespace, log: Log) -> int:
 
 def _jobs(asked: argparse.Namespace, name: str) -> Iterator[Job]:
     rows, schema = unit_cube(name)
-    for epsilon in asked.epsilon or (*EPSILONS, NO_NOISE):
-        plans = asked.plans or (IN_TABLE_1 if epsilon == NO_NOISE else PLANS)
-        for plan in plans:
-            for seed in range(1 if epsilon == NO_NOISE else asked.runs):
+    for epsilon in asked.epsilon or EPSILONS:
+        for plan in asked.plans or PLANS:
+            for seed in range(asked.runs):
                 settings = {"part": "tasks", "table": name, "method": plan, "epsilon": epsilon}
                 settings |= {"delta": 0.0 if plan in LAPLACE else DELTA, "seed": seed}
                 settings |= {"counts": asked.counts}

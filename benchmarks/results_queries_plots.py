@@ -7,7 +7,7 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 from query_tables import PLANS
-from query_tasks import KINDS, NO_NOISE, TABLES
+from query_tasks import KINDS, TABLES
 from results_coverage import BAND, cases
 from results_plots import COLOURS
 from results_tasks import BARS, PUBLISHED, TABLE_NAMES, TITLES
@@ -51,8 +51,7 @@ def tasks_plot(log: Log, plots: Path) -> None:
 def _means(log: Log, name: str, plan: str, kind: str) -> dict[float, float]:
     found: dict[float, list[float]] = {}
     for line in log.where(table=name, method=plan):
-        if line["settings"]["epsilon"] != NO_NOISE:
-            found.setdefault(line["settings"]["epsilon"], []).append(line["found"][kind])
+        found.setdefault(line["settings"]["epsilon"], []).append(line["found"][kind])
     return {epsilon: fmean(values) for epsilon, values in sorted(found.items())}
 
 

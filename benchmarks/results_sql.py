@@ -27,10 +27,10 @@ def methods(log: Log) -> list[str]:
     if not runs:
         return []
     first = next(iter(runs.values()))[0]["kinds"]
-    whole = [scientific(_error(found, None)) for found in runs.values()]
+    whole = [scientific(_error(found, None), 2) for found in runs.values()]
     rows = [["all", _total(first), *whole, _held(runs, None)]]
     for kind, part in sorted(first.items()):
-        errors = [scientific(_error(found, kind)) for found in runs.values()]
+        errors = [scientific(_error(found, kind), 2) for found in runs.values()]
         rows.append([kind, str(part["questions"]), *errors, _held(runs, kind)])
     names = [f"{NAMES[m]}, {len(found)} run{'s'[: len(found) > 1]}" for m, found in runs.items()]
     errors = {method: _error(found, None) for method, found in runs.items()}
