@@ -196,6 +196,10 @@ class Query:
         """Give a column's average."""
         return self._one(f"avg({self._named(column)})", where)
 
+    def deviation(self, column: str, where: str | None = None) -> Answer:
+        """Give a column's standard deviation."""
+        return self._one(f"stddev({self._named(column)})", where)
+
     def moment(self, column: str, power: int, where: str | None = None) -> Answer:
         """Give the average of a power of a column."""
         if not 1 <= power <= 8:
