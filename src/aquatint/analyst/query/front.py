@@ -18,16 +18,14 @@ from aquatint.analyst.query.moments import Knowledge, Moments
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.query.priors import flat
 from aquatint.analyst.query.question import Group, Question, ask
-from aquatint.analyst.query.sketched import Sketched
+from aquatint.analyst.query.sketched import Sketched, counts_alone
 from aquatint.analyst.query.statistics import first, mean_of
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.analyst.synthesize.mixture import Mixture, can_mix, fit_mixture
 from aquatint.columns import RANGED
 from aquatint.errors import DataError, ReleaseError
-from aquatint.features import Count, leaves
-from aquatint.features.marginals import Marginals
+from aquatint.features import Count
 from aquatint.progress import track
-from aquatint.release.histograms import unscaled
 from aquatint.release.model import Release
 
 Prior = Literal["synthesizer", "marginals", "uniform"]
@@ -104,12 +102,7 @@ class Query:
 
     @cached_property
     def _engine(self) -> Engine:
-        dense = any(
-            not isinstance(unscaled(leaf)[0], (Marginals, Count))
-            for block in self.release.blocks
-            for leaf in leaves(block.map)
-        )
-        if dense or self.prior != "synthesizer":
+        if not counts_alone(self.release) or self.prior != "synthesizer":
             return self._sketched
         return Knowledge(self.release, self.model)
 

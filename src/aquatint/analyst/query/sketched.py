@@ -26,7 +26,7 @@ from aquatint.analyst.query.moments import How, Moments
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.analyst.synthesize.threads import one_thread
-from aquatint.features import Count, FeatureMap
+from aquatint.features import Count, FeatureMap, leaves
 from aquatint.features.marginals import Marginals
 from aquatint.release.histograms import noisy_leaves, unscaled
 from aquatint.release.model import Release
@@ -38,11 +38,29 @@ MOST_COUNTED = 1_000
 """Joint counts with more cells than this are left to the model."""
 
 
+def counts_alone(release: Release) -> bool:
+    """Whether a release has joint counts and no other features."""
+    return all(
+        isinstance(unscaled(leaf)[0], (Marginals, Count))
+        for block in release.blocks
+        for leaf in leaves(block.map)
+    )
+
+
 class Sketched:
     """What the features of a release and a prior tell about averages over the rows."""
 
-    def __init__(self, release: Release, prior: Mixture, tau: float) -> None:
+    def __init__(
+        self,
+        release: Release,
+        prior: Mixture,
+        tau: float,
+        *,
+        count: int | None = None,
+        seed: int = 0,
+    ) -> None:
         self.release, self.prior, self.tau = release, prior, tau
+        self._count, self._seed = count, seed
 
     @cached_property
     def used(self) -> list[tuple[FeatureMap, np.ndarray, float]]:
@@ -64,7 +82,8 @@ class Sketched:
     @cached_property
     def draws(self) -> Draws:
         """Rows of the prior."""
-        return drawn(self.prior, FEW_ROWS if self.size > FEW_ROWS else ROWS)
+        usual = FEW_ROWS if self.size > FEW_ROWS else ROWS
+        return drawn(self.prior, self._count or usual, self._seed)
 
     @cached_property
     def features(self) -> np.ndarray:
