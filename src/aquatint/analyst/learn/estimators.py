@@ -166,13 +166,13 @@ class AquatintClassifier(ClassifierMixin, _FromRelease):  # type: ignore[misc]
 
         return LogisticRegression(max_iter=1_000)
 
-    @available_if(_has("predict_proba"))
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Give the probability of every class, shape (rows, classes)."""
         check_is_fitted(self)
         return np.asarray(self.pipeline_.predict_proba(X))
 
-    @available_if(_has("decision_function"))
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
         """Give the estimator's scores."""
         check_is_fitted(self)

@@ -181,8 +181,11 @@ def _wanted(values: pd.Series, estimator: Any, schema: Schema, target: str) -> n
     from sklearn.base import is_classifier
 
     column = schema.columns[target]
+    kind: type = object
     if isinstance(column, Boolean):
-        return values.to_numpy(dtype=bool if is_classifier(estimator) else float)
-    if isinstance(column, Integer) or _whole(column):
-        return values.to_numpy(dtype=np.int64)
-    return values.to_numpy(dtype=float if isinstance(column, Numeric) else object)
+        kind = bool if is_classifier(estimator) else float
+    elif isinstance(column, Integer) or _whole(column):
+        kind = np.int64
+    elif isinstance(column, Numeric):
+        kind = float
+    return np.asarray(values.to_numpy(dtype=kind))

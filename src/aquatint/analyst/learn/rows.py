@@ -4,6 +4,11 @@ Implicit M2M (§3.5) trains on Σ_i w(x_i)·L_θ(x_i), rows x_i from a prior and
 sketch. Some of its weights are negative, and then the loss has no minimum: a model that is ever
 more wrong about such a row is rewarded without bound. Here the weights are replaced by the nearest
 ones that are a distribution, min |v − w|² subject to v ≥ 0 and Σ v = 1.
+
+That was better than to set negative ones to zero (RACE on a validation part of Occupancy at ε = 1
+and 0.3: AUC .83 and .94 against .81 and .85). Ridge regression under v ≥ 0, or a tilt exp(a·Φ),
+matches the noise of the sketch too well: few rows are left that count, and boosted trees lose
+(insurance, `m2m` at ε = 1: AUC .83 against .85 with equal weights).
 """
 
 from __future__ import annotations
