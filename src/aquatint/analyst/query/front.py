@@ -16,7 +16,7 @@ from aquatint.analyst.query.answers import Answer, answer
 from aquatint.analyst.query.functions import Function
 from aquatint.analyst.query.moments import Knowledge, Moments
 from aquatint.analyst.query.points import Points
-from aquatint.analyst.query.priors import flat
+from aquatint.analyst.query.priors import broadened, flat
 from aquatint.analyst.query.question import Group, Question, ask
 from aquatint.analyst.query.sketched import Sketched, counts_alone
 from aquatint.analyst.query.statistics import first, mean_of
@@ -31,7 +31,7 @@ from aquatint.release.model import Release
 Prior = Literal["synthesizer", "marginals", "uniform"]
 QUICK = Effort(fits=2, steps=300)
 """A prior for questions needs less work than a model to draw rows from: counts correct it."""
-TAU: dict[str, float] = {"synthesizer": 0.3, "marginals": 1.0, "uniform": 1.0}
+TAU: dict[str, float] = {"synthesizer": 0.15, "marginals": 1.0, "uniform": 1.0}
 """Where a release has features other than counts: how far each prior may be off, in standard
 deviations of what is asked. One is what Theorem 1 of M2M takes."""
 Line = tuple[Group, Sequence[Answer | None]]
@@ -108,8 +108,9 @@ class Query:
 
     @cached_property
     def _sketched(self) -> Sketched:
-        prior = self.prior if can_mix(self.release) else "uniform"
-        return Sketched(self.release, self.model, TAU[prior])
+        if self.prior == "uniform" or not can_mix(self.release):
+            return Sketched(self.release, self.model, TAU["uniform"])
+        return Sketched(self.release, broadened(self.model), TAU[self.prior])
 
     @cached_property
     def _masses(self) -> dict[str, np.ndarray]:

@@ -121,10 +121,10 @@ class Sketched:
         """The regression's matrix: over features, or over rows where those are fewer."""
         u, spread = self.centred, np.sqrt(self.rows[1])
         if self.size <= len(u):
-            matrix = (u.T @ u).astype(np.float64) + spread**2 * np.outer(self.centre, self.centre)
+            matrix = _gram(u) + spread**2 * np.outer(self.centre, self.centre)
         else:
             u = np.concatenate([u, spread * self.centre[None].astype(np.float32)])
-            matrix = (u @ u.T).astype(np.float64)
+            matrix = _gram(u.T)
         matrix[np.diag_indices(len(matrix))] += 1.0
         factor: torch.Tensor = torch.linalg.cholesky(torch.from_numpy(matrix))
         return factor
@@ -203,3 +203,11 @@ class Sketched:
             to_average @ covariance @ to_average.T - noise,
             (how,) * len(mean),
         )
+
+
+def _gram(u: np.ndarray) -> np.ndarray:
+    """Give Uᵀ·U in double precision: in single, the small directions drown in rounding."""
+    with one_thread():
+        double = torch.from_numpy(u).double()
+        product: np.ndarray = (double.T @ double).numpy()
+        return product
