@@ -19,7 +19,6 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from aquatint.analyst.query.front import TAU
 from aquatint.analyst.query.priors import flat
 from aquatint.analyst.query.sketched import Sketched
 from aquatint.analyst.synthesize import draw
@@ -32,6 +31,9 @@ from aquatint.release.histograms import on_simplex
 from aquatint.release.model import Release
 
 How = Literal["auto", "rows", "weights"]
+OFF = 0.3
+"""How far a model that was fitted to the whole sketch may be off, in standard deviations of what is
+asked; Theorem 1 of M2M has 1, which any other prior is given here."""
 FEWEST, MOST = 1_000, 100_000
 """By default as many rows are drawn as were sketched, within these limits."""
 
@@ -93,8 +95,7 @@ def training_rows(
         count = rows or round(min(max(release.count, FEWEST), MOST))
         table = model.sample(count, seed=seed)
         return TrainingRows(table, np.full(count, max(release.count, 1.0) / count))
-    tau = TAU["synthesizer" if told else "uniform"]
-    sketched = Sketched(release, model, tau, count=rows, seed=seed)
+    sketched = Sketched(release, model, OFF if told else 1.0, count=rows, seed=seed)
     weights = on_simplex(sketched.weights) * sketched.rows[0]
     return TrainingRows(sketched.draws.frame(), weights).kept(weights > 0)
 

@@ -108,12 +108,13 @@ class Draws:
         return np.asarray(order[np.minimum(found, last)])
 
 
-def drawn(model: Mixture, count: int) -> Draws:
+def drawn(model: Mixture, count: int, seed: int = 0) -> Draws:
     """Draw rows evenly rather than by chance: by Sobol's points, through inverse distributions.
 
     The first coordinate of a point chooses the component, each other one the value of a column.
     """
-    points = Sobol(len(model.schema.columns) + 1, seed=0).random(count)
+    sobol = Sobol(len(model.schema.columns) + 1, seed=seed)
+    points = sobol.random_base2((count - 1).bit_length())[:count]
     cumulated = np.cumsum(model.weights) / model.weights.sum()
     component = np.minimum(np.searchsorted(cumulated, points[:, 0]), len(cumulated) - 1)
     codes, places = {}, {}
