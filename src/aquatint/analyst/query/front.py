@@ -29,7 +29,7 @@ from aquatint.progress import track
 from aquatint.release.model import Release
 
 Prior = Literal["synthesizer", "marginals", "uniform"]
-QUICK = Effort(fits=2, steps=300)
+QUICK = Effort(fits=4, steps=300)
 """A prior for questions needs less work than a model to draw rows from: counts correct it."""
 TAU: dict[str, float] = {"synthesizer": 0.15, "marginals": 1.0, "uniform": 1.0}
 """Where a release has features other than counts: how far each prior may be off, in standard

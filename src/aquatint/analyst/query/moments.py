@@ -23,7 +23,7 @@ from aquatint.release.model import Release
 
 OFF, BEST, SAFE = 0.3, (1.0, 0.3), (1.8, 1.0)
 """On development tables a fitted model was off by 0.3·√η standard deviations of whatever was asked,
-where η is the noise of a joint count as a share of all rows (docs/results/queries.md). Estimates
+where η is the noise of a joint count as a share of all rows (docs/results/notes.md). Estimates
 take it to be off by this, intervals by 1.8 times this; in units of the noise on the counts
 it was fitted to, by the second number besides."""
 MOST_CELLS = 600

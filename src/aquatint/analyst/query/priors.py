@@ -12,7 +12,7 @@ from aquatint.columns import RANGED
 from aquatint.release.model import Release
 
 EVEN = 0.05
-"""The share of the uniform part: chosen on development tables, see docs/results/queries.md."""
+"""The share of the uniform part: chosen on development tables, see docs/results/notes.md."""
 
 
 def flat(release: Release) -> Mixture:
