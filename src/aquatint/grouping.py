@@ -49,8 +49,8 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
             raise PlanError(msg)
         counts, _ = known[name]
         total = max(float(counts.sum()), 1.0)
-        before = np.array(fine.merged.get(name, range(cells)))
-        shares = np.bincount(before, weights=on_simplex(counts / total))
+        coarse = np.array(fine.merged.get(name, range(cells)))
+        shares = np.bincount(coarse, weights=on_simplex(counts / total))
         wanted = min(least / total, 1 / FEWEST)
         column = schema.columns[name]
         if isinstance(column, (*RANGED, Ordered)):
@@ -58,7 +58,7 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
         else:
             group = _rare(shares, wanted)
         if max(group) + 1 < cells:
-            groups[name] = tuple(int(g) for g in group[before])
+            groups[name] = tuple(int(g) for g in group[coarse])
     return fine.merge(groups)
 
 

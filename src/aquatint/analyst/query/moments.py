@@ -119,7 +119,7 @@ class Knowledge:
         there = {n: points[n] for n in columns}
         more = inside(self.model, functions, there, self.histograms, None if fine else self.fine)
         # Levels that were put together average a function: what the model knows is put back.
-        cuts = np.diag(more.bins) > CUT * np.diag(safe.noise)[:-1]
+        cuts = np.diag(more.bins) > np.maximum(CUT * np.diag(safe.noise)[:-1], 1e-30)
         off = expectations(self.model, functions, there) - (shares / shares.sum()) @ values
         return Moments(
             best.mean + np.append(off + more.shift, 0.0),
