@@ -6,10 +6,11 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 PEERS := .venv-peers
 TABLES := $(BIN)/python benchmarks/tables.py
+QUERIES := $(BIN)/python benchmarks/queries.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-learning clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -38,7 +39,7 @@ unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-bench: bench-throughput bench-tables bench-learning ## every benchmark; results go to benchmarks/results and the docs
+bench: bench-throughput bench-tables bench-queries ## every benchmark; results go to benchmarks/results and the docs
 
 bench-throughput: $(READY) ## throughput against the plain float32 path
 	$(BIN)/python benchmarks/throughput.py
@@ -51,9 +52,15 @@ bench-tables: $(BENCH) $(PEERS)/.ready ## synthetic tables beside AIM, MST and t
 	$(TABLES) papers
 	$(TABLES) render
 
-bench-learning: $(READY) ## M2M's Fig. 4, logistic regression from sketches: an hour; goes on where it was
-	$(BIN)/python benchmarks/learning.py
-	$(BIN)/python benchmarks/learning.py --shown
+bench-queries: $(BENCH) $(PEERS)/.ready ## questions to a release: accuracy, coverage, SQL on Adult, time
+	$(QUERIES) tasks
+	$(QUERIES) coverage
+	$(QUERIES) sql
+	$(QUERIES) speed
+	$(QUERIES) hostile
+	$(QUERIES) learn
+	$(QUERIES) dp_erm
+	$(QUERIES) render
 
 $(BENCH): $(READY)
 	$(BIN)/pip install --quiet --group bench

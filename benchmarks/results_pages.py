@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import results_papers
 import results_tables
@@ -234,12 +235,16 @@ def _differences() -> str:
 
 
 def _machine() -> str:
+    parts = ("adult", "papers", "mixture", "marginals", "development")
+    return machine(x for part in parts for x in results_tables.log_of(part).lines().values())
+
+
+def machine(lines: Iterable[dict[str, Any]]) -> str:
+    """Name the processor, and the code that made some results."""
     info = Path("/proc/cpuinfo")
     words = [x.split(":")[1].strip() for x in _lines(info) if x.startswith("model name")]
     made = {
-        " ".join(f"{name} {value}" for name, value in line["made_with"].items())
-        for part in ("adult", "papers", "mixture", "marginals", "development")
-        for line in results_tables.log_of(part).lines().values()
+        " ".join(f"{name} {value}" for name, value in line["made_with"].items()) for line in lines
     }
     code = "; ".join(sorted(made))
     processor = words[0] if words else platform.processor()

@@ -115,10 +115,11 @@ def _bar(
     ahead = ours < asked if name in LOWER else ours > asked
     sign = ("<" if name in LOWER else ">") if strict else ("≤" if name in LOWER else "≥")
     met = ahead or (ours == asked and not strict)
-    return f"*{sign} {number(asked, digits)}*{_verdict(met)}"
+    return f"*{sign} {number(asked, digits)}*{verdict(met)}"
 
 
-def _verdict(met: bool) -> str:
+def verdict(met: bool) -> str:
+    """Say whether a bar is met."""
     return " met" if met else " **missed**"
 
 
@@ -178,9 +179,9 @@ def marginals() -> list[str]:
             ours = fmean(line["found"]["published"][str(alpha)] for line in lines)
             right = fmean(line["found"]["right"][str(alpha)] for line in lines)
             published = [number(figures[m][place], 3) for m in ("PrivBayes", "DP-MERF", "DP-HP")]
-            verdict = f"≤ {number(bar)}{_verdict(ours <= bar)}"
-            cells = [name, str(alpha), f"{epsilon:g}", *published, number(ours), verdict]
-            rows.append([*cells, number(right), _verdict(right <= bar).strip(), str(len(lines))])
+            held = f"≤ {number(bar)}{verdict(ours <= bar)}"
+            cells = [name, str(alpha), f"{epsilon:g}", *published, number(ours), held]
+            rows.append([*cells, number(right), verdict(right <= bar).strip(), str(len(lines))])
     header = ["table", "α", "ε", "PrivBayes", "DP-MERF", "DP-HP", "Aquatint, their metric"]
     header += ["bar: half of DP-HP", "Aquatint, right metric", "against the bar", "runs"]
     return table(header, rows) if rows else []

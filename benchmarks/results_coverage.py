@@ -1,0 +1,102 @@
+"""Coverage of intervals as tables of Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from results_tables import table
+from results_tasks import scientific
+from runs import Log
+
+BAND = (0.92, 0.98)
+SOURCES = ("noise", "bins", "model")
+
+
+@dataclass
+class Tally:
+    """Answers of one kind, added up over draws of the noise."""
+
+    asked: int = 0
+    held: int = 0
+    width: float = 0.0
+    error: float = 0.0
+    mostly: Counter[str] = field(default_factory=Counter)
+
+    def add(self, found: dict[str, Any]) -> None:
+        """Add one draw."""
+        self.asked += found["asked"]
+        self.held += found["held"]
+        self.width += found["width"] * found["asked"]
+        self.error += found["error"] * found["asked"]
+        self.mostly.update(found["mostly"])
+
+    @property
+    def share(self) -> float:
+        """How often the truth was held."""
+        return self.held / self.asked
+
+
+def tallies(lines: Iterable[dict[str, Any]]) -> dict[str, Tally]:
+    """Add up by kind of question."""
+    found: dict[str, Tally] = {}
+    for line in lines:
+        for kind, part in line["found"]["kinds"].items():
+            found.setdefault(kind, Tally()).add(part)
+    return found
+
+
+def cases(log: Log) -> Iterator[tuple[str, str, float, dict[str, Tally]]]:
+    """Give each table, plan and ε."""
+    settings = [line["settings"] for line in log.lines().values()]
+    keys = dict.fromkeys((s["table"], s["method"], s["epsilon"]) for s in settings)
+    for name, plan, epsilon in sorted(keys, key=lambda k: (k[1], k[0], k[2])):
+        yield name, plan, epsilon, tallies(log.where(table=name, method=plan, epsilon=epsilon))
+
+
+def verdict(log: Log) -> list[str]:
+    """Say how many of the cells are within the band."""
+    lines = []
+    for plan in dict.fromkeys(case[1] for case in cases(log)):
+        found = [t for _, p, _, kinds in cases(log) if p == plan for t in kinds.values()]
+        inside = sum(BAND[0] <= t.share <= BAND[1] for t in found)
+        below = sum(t.share < BAND[0] for t in found)
+        whole = sum(t.held for t in found) / sum(t.asked for t in found)
+        lines.append(
+            f"- {_plan(plan)}: {100 * whole:.1f} % of {sum(t.asked for t in found):,} intervals "
+            f"hold the truth. Of {len(found)} kinds of question, table by table and ε by ε, "
+            f"{inside} are within the band, {below} below it and {len(found) - inside - below} "
+            "above."
+        )
+    return [*lines, ""] if lines else []
+
+
+def _plan(plan: str) -> str:
+    return "Default plan" if plan == "default" else f"`{plan}`"
+
+
+def kinds(log: Log) -> list[str]:
+    """Write coverage, width and source of the error by kind."""
+    rows = []
+    for name, plan, epsilon, found in cases(log):
+        for kind, tally in found.items():
+            share = 100 * tally.share
+            inside = BAND[0] <= tally.share <= BAND[1]
+            mostly = [f"{100 * tally.mostly[s] / tally.asked:.0f}" for s in SOURCES]
+            rows.append(
+                [
+                    name,
+                    _plan(plan),
+                    f"{epsilon:g}",
+                    kind,
+                    str(tally.asked),
+                    f"{share:.1f} %" if inside else f"**{share:.1f} %**",
+                    scientific(tally.width / tally.asked),
+                    scientific(tally.error / tally.asked),
+                    " / ".join(mostly),
+                ]
+            )
+    header = ["table", "plan", "ε", "question", "answers", "hold the truth", "width", "error"]
+    return table([*header, "mostly noise / bins / model, %"], rows) if rows else []
