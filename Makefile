@@ -18,7 +18,7 @@ help: ## show this list
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --editable '.[evaluate]' --group dev
+	$(BIN)/pip install --quiet --editable '.[evaluate,learn]' --group dev
 	@touch $@
 
 demo: $(READY) ## sketch a real health survey, draw a synthetic table from the release and judge it
@@ -58,6 +58,7 @@ bench-queries: $(BENCH) $(PEERS)/.ready ## questions to a release: accuracy, cov
 	$(QUERIES) sql
 	$(QUERIES) speed
 	$(QUERIES) hostile
+	$(QUERIES) learn
 	$(QUERIES) dp_erm
 	$(QUERIES) render
 

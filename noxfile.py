@@ -15,7 +15,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 
 def _install(session: nox.Session, group: str) -> None:
-    session.install("-e", ".[evaluate]", *nox.project.dependency_groups(PROJECT, group))
+    session.install("-e", ".[evaluate,learn]", *nox.project.dependency_groups(PROJECT, group))
 
 
 @nox.session

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 from query_coverage import coverage
-from query_learning import dp_erm
+from query_learning import dp_erm, learn
 from query_speed import hostile, speed
 from query_sql import METHODS, QUESTIONS, sql
 from query_tables import PLANS
@@ -39,9 +39,10 @@ PARTS: dict[str, Callable[[argparse.Namespace, Log], int]] = {
     "sql": sql,
     "speed": speed,
     "hostile": hostile,
+    "learn": learn,
     "dp_erm": dp_erm,
 }
-RUNS = {"tasks": 3, "coverage": 8, "sql": 3, "dp_erm": 5}
+RUNS = {"tasks": 3, "coverage": 8, "sql": 3, "learn": 3, "dp_erm": 5}
 QUICK = {"runs": 1, "counts": 5, "each": 3, "questions": 20, "rounds": 4}
 
 
@@ -54,9 +55,9 @@ def read_words() -> argparse.Namespace:
     add = parser.add_argument
     add("--runs", type=int, help=f"draws of the noise, seeds 0, 1, …; default: {RUNS}")
     add("--tables", nargs="+", help="only these, for tasks and coverage")
-    add("--plans", nargs="+", choices=PLANS, help="only these, for tasks and coverage")
+    add("--plans", nargs="+", choices=PLANS, help="only these, for tasks, coverage and learn")
     add("--methods", nargs="+", choices=METHODS, help="only these, for sql")
-    add("--epsilon", nargs="+", type=float, help="for tasks, coverage and dp_erm")
+    add("--epsilon", nargs="+", type=float, help="for tasks, coverage, learn and dp_erm")
     add("--counts", type=int, default=40, help="tasks: counts to ask of each release")
     add("--each", type=int, default=26, help="coverage: questions of a kind to a release")
     add("--questions", type=int, default=QUESTIONS, help="sql and speed")

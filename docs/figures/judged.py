@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 import aquatint as aq
+from aquatint import drawing
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.evaluate import evaluate
-from aquatint.evaluate.plots import marginals, save
+from aquatint.evaluate.plots import marginals
 
 ROWS = 3_000
 SCHEMA = {
@@ -45,7 +46,7 @@ def main(path: Path) -> None:
     model = aq.synthesize(release, effort=Effort(fits=1), progress=False)
     found = evaluate(real, None, model.sample(ROWS, seed=1), schema, progress=False)
     mpl.rcParams.update({"svg.fonttype": "path"})
-    save(marginals(found), path)
+    drawing.save(marginals(found), path)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aquatint import features as features
     from aquatint.accounting import Budget as Budget
+    from aquatint.analyst.learn.estimators import AquatintClassifier as AquatintClassifier
+    from aquatint.analyst.learn.estimators import AquatintRegressor as AquatintRegressor
+    from aquatint.analyst.learn.files import load_learned as load_learned
+    from aquatint.analyst.learn.files import save_learned as save_learned
+    from aquatint.analyst.learn.front import learn as learn
     from aquatint.analyst.query.answers import Answer as Answer
     from aquatint.analyst.query.front import Query as Query
     from aquatint.analyst.query.front import query as query
@@ -37,7 +42,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Answer": "analyst.query.answers",
+    "AquatintClassifier": "analyst.learn.estimators",
     "AquatintError": "errors",
+    "AquatintRegressor": "analyst.learn.estimators",
     "Budget": "accounting",
     "Ledger": "curator.ledger",
     "Plan": "planning",
@@ -47,7 +54,9 @@ _HOME = {
     "Schema": "schema",
     "dp_hp": "recipes",
     "dp_merf": "recipes",
+    "learn": "analyst.learn.front",
     "load": "release",
+    "load_learned": "analyst.learn.files",
     "load_model": "analyst.synthesize.front",
     "m2m": "m2m_recipes",
     "m2m_hist": "m2m_recipes",
@@ -57,6 +66,7 @@ _HOME = {
     "preview": "previewing",
     "query": "analyst.query.front",
     "sample": "analyst.synthesize.front",
+    "save_learned": "analyst.learn.files",
     "sketch": "curator.sketch",
     "synthesize": "analyst.synthesize.front",
 }

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from aquatint.cli_learn import learn
+from aquatint.cli_query import query
 from aquatint.errors import AquatintError
 
 if TYPE_CHECKING:
@@ -177,6 +179,10 @@ def sample(
     write_table(model.sample(count, where=where, seed=seed), output)
     if not quiet:
         typer.echo(f"written: {output}, {count:,} synthetic rows", err=True)
+
+
+app.command()(query)
+app.command()(learn)
 
 
 @app.command()

@@ -31,7 +31,7 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
     Parameters
     ----------
     fine
-        The map over the schema's own cells.
+        The map over the schema's own cells, or over coarser ones.
     before
         The noisy blocks that are published already; they hold the columns' histograms.
     schema
@@ -49,15 +49,16 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
             raise PlanError(msg)
         counts, _ = known[name]
         total = max(float(counts.sum()), 1.0)
-        shares = on_simplex(counts / total)
+        coarse = np.array(fine.merged.get(name, range(cells)))
+        shares = np.bincount(coarse, weights=on_simplex(counts / total))
         wanted = min(least / total, 1 / FEWEST)
         column = schema.columns[name]
         if isinstance(column, (*RANGED, Ordered)):
-            group = _neighbours(shares, wanted, column.present_cells)
+            group = _neighbours(shares, wanted, len(shares) - int(column.missing))
         else:
             group = _rare(shares, wanted)
         if max(group) + 1 < cells:
-            groups[name] = tuple(int(g) for g in group)
+            groups[name] = tuple(int(g) for g in group[coarse])
     return fine.merge(groups)
 
 

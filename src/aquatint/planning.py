@@ -232,7 +232,7 @@ def _can_rebalance(plan: Plan) -> bool:
 
 
 def _check_merge(block: PlannedBlock, counted: set[str]) -> None:
-    if not isinstance(block.map, Marginals) or block.map.groups:
+    if not isinstance(block.map, Marginals):
         msg = f"block {block.name!r}: only the cells of plain counts can be merged"
         raise PlanError(msg)
     if block.merge is None or not (isfinite(block.merge) and block.merge > 0):

@@ -6,7 +6,7 @@ names them and the trials.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from math import log
@@ -20,9 +20,8 @@ from aquatint.planning import Plan, PlannedBlock, noise_of
 from aquatint.schema import Schema
 
 BINS = (32, 16, 8, 4)
-"""Bins of a range: the first number whose joint counts fit in memory."""
-FEWEST_WITH_POINTS = 16
-"""With fewer bins than this, the lower bound and zero get none of their own."""
+"""Bins of a range: the first number for histograms and for each column with the label; for other
+joint counts, the first number with which they fit in memory."""
 MOST_CELLS = 10_000_000
 """Joint counts are summed over fine cells before these are merged: so many fit in memory."""
 WIDE_COLUMN = 2_000
@@ -35,6 +34,11 @@ LEAST_FIRST, MOST_FIRST = 0.15, 0.5
 """The histograms' share before, and between which limits once the number of rows is published."""
 MERGE = 10.0
 """Cells are merged until each group holds this many standard deviations of the noise in rows."""
+MANY_COLUMNS = 50
+"""With so many columns and more than a few classes, each column's pair with the label is counted on
+its own too,"""
+LABEL_MERGE, LABEL_SHARE = 5.0, 0.5
+"""over groups of so many standard deviations, with so much of the joint counts' share."""
 
 
 def plan(schema: Schema) -> Plan:
@@ -45,28 +49,39 @@ def plan(schema: Schema) -> Plan:
     together with the label, which costs no more. How the budget is divided between the two is
     settled by ε and the noisy number of rows (`rebalanced`).
     """
+    ranged = {n: c for n, c in schema.columns.items() if isinstance(c, RANGED)}
+    settled = schema.with_bins({n: _edges(c) for n, c in ranged.items()})
+    cells = settled.cells()
+    joint = {name: count for name, count in cells.items() if count <= WIDE_COLUMN}
+    free = {n: settled.columns[n].present_cells for n, c in ranged.items() if c.bins is None}
     for bins in BINS:
-        settled = schema.with_bins(
-            {n: _edges(c, bins) for n, c in schema.columns.items() if isinstance(c, RANGED)}
-        )
-        cells = settled.cells()
-        joint = {name: count for name, count in cells.items() if count <= WIDE_COLUMN}
-        if _joint_cells(joint, settled.label) <= MOST_CELLS:
-            found = _joint_blocks(joint, settled.label)
+        groups = {n: _coarser(k, cells[n], bins) for n, k in free.items() if n in joint}
+        counted = joint | {name: max(group) + 1 for name, group in groups.items()}
+        if _joint_cells(counted, settled.label) <= MOST_CELLS:
+            coarse = {n: group for n, group in groups.items() if counted[n] < joint[n]}
+            found = _joint_blocks(joint, settled.label, coarse)
             break
     else:
         found = _label_pairs(joint, settled.label)
     return Plan(settled, _table_blocks(settled, cells, found), rebalance=bool(found))
 
 
-def _edges(column: Numeric | Integer | Date | Datetime, bins: int) -> int | list[float]:
+def _coarser(present: int, cells: int, bins: int) -> tuple[int, ...]:
+    """Put neighbouring bins together, so that about so many are left; missing stays apart."""
+    if bins == BINS[0] or present <= bins:
+        return tuple(range(cells))
+    group = [place * bins // present for place in range(present)]
+    return (*group, *range(bins, bins + cells - present))
+
+
+def _edges(column: Numeric | Integer | Date | Datetime) -> int | list[float]:
     """Cut a range into bins of equal width; whole numbers, if few enough, each get their own.
 
     The lower bound and zero get a bin for themselves: there lie the values of those who have none,
     and those that were clipped. If few do, the bin is merged with its neighbour later.
     """
-    even = even_bins(column, bins)
-    if isinstance(even, int) or bins < FEWEST_WITH_POINTS:
+    even = even_bins(column, BINS[0])
+    if isinstance(even, int):
         return even
     low, high = column.limits
     one = 1.0 if isinstance(column, (Integer, Date)) else POINT * (high - low)
@@ -85,20 +100,31 @@ def _joint_cells(cells: Mapping[str, int], label: str | None) -> int:
     return pairs * (classes + (classes > FEW_CLASSES)) + classes * sum(others)
 
 
-def _joint_blocks(cells: Mapping[str, int], label: str | None) -> list[PlannedBlock]:
+def _joint_blocks(
+    cells: Mapping[str, int], label: str | None, coarse: Mapping[str, tuple[int, ...]]
+) -> list[PlannedBlock]:
     """Choose the joint counts; shares are relative to each other."""
+
+    def block(name: str, sets: Iterable[tuple[str, ...]], share: float = 1.0) -> PlannedBlock:
+        counted = marginals(cells, sets)
+        used = {n: group for n, group in coarse.items() if n in counted.reads[0]}
+        return PlannedBlock(name, counted.merge(used), share, MERGE)
+
     pairs = list(combinations(cells, 2))
     if not pairs:
         return []
     if label is None or cells.get(label, MOST_CLASSES + 1) > MOST_CLASSES or len(cells) < 3:
-        return [PlannedBlock("pairs", marginals(cells, pairs), 1.0, MERGE)]
-    triples = [(a, b, label) for a, b in pairs if label not in (a, b)]
-    joint = PlannedBlock("pairs by label", marginals(cells, triples), 1.0, MERGE)
-    if cells[label] <= FEW_CLASSES:
-        return [joint]
-    # A pair that is added up over many classes is noisy: it is counted on its own too.
-    plain = [pair for pair in pairs if label not in pair]
-    return [PlannedBlock("pairs", marginals(cells, plain), 1.0, MERGE), joint]
+        return [block("pairs", pairs)]
+    found = [block("pairs by label", [(a, b, label) for a, b in pairs if label not in (a, b)])]
+    if cells[label] > FEW_CLASSES:
+        # A pair that is added up over many classes is noisy: it is counted on its own too.
+        found.insert(0, block("pairs", [pair for pair in pairs if label not in pair]))
+    if cells[label] > FEW_CLASSES and len(cells) >= MANY_COLUMNS:
+        # Then so is, added up over a wide table's many pairs, what one column tells of the label.
+        single = marginals(cells, [(name, label) for name in cells if name != label])
+        share = len(found) * LABEL_SHARE / (1 - LABEL_SHARE)
+        found.insert(0, PlannedBlock("columns by label", single, share, LABEL_MERGE))
+    return found
 
 
 def _label_pairs(cells: Mapping[str, int], label: str | None) -> list[PlannedBlock]:
@@ -110,7 +136,9 @@ def _label_pairs(cells: Mapping[str, int], label: str | None) -> list[PlannedBlo
         room -= cells[name] * cells[label]
         if room >= 0:
             chosen.append((name, label))
-    return [PlannedBlock("pairs", marginals(cells, chosen), 1.0, MERGE)] if chosen else []
+    if not chosen:
+        return []
+    return [PlannedBlock("columns by label", marginals(cells, chosen), 1.0, MERGE)]
 
 
 def _table_blocks(

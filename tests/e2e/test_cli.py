@@ -429,11 +429,6 @@ def negative(data):
     data["blocks"][2]["merge"] = -10.0
 
 
-def merged_already(data):
-    columns = data["blocks"][2]["map"]["columns"]
-    data["blocks"][2]["map"]["groups"] = [[columns[0][0], [0] * columns[0][1]]]
-
-
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -441,7 +436,6 @@ def merged_already(data):
         (count_last, "needs the count as its first block"),
         (nothing_merged, "then blocks that merge cells"),
         (negative, "positive number of standard deviations"),
-        (merged_already, "only the cells of plain counts can be merged"),
     ],
 )
 def test_a_plan_whose_rounds_do_not_fit_is_refused(folder, run, spoil, said):

@@ -306,9 +306,30 @@ def test_other_groups_are_another_map():
     assert from_spec({**one.spec(), "groups": other.spec()["groups"]}) == other
 
 
-def test_what_is_merged_is_not_merged_again():
+def test_what_is_merged_is_merged_further_but_never_told_apart_again():
+    once = FINE.merge({"a": (0, 0, 1)})
+    assert once.merge({"b": (0, 0)}) == FINE.merge({"a": (0, 0, 1), "b": (0, 0)})
+    assert once.merge({"a": (0, 0, 0)}) == FINE.merge({"a": (0, 0, 0)})
+    assert once.merge({}) == once
     with pytest.raises(PlanError, match="merged already"):
-        FINE.merge({"a": (0, 0, 1)}).merge({"b": (0, 0)})
+        once.merge({"a": (0, 1, 1)})
+
+
+@given(st.data())
+@quick
+def test_merging_in_two_steps_counts_what_one_step_counts(data):
+    fine = data.draw(fine_maps())
+    once = fine.merge(data.draw(groupings(fine)))
+    coarser = {}
+    for name, cells in fine.columns:
+        before = once.merged.get(name, tuple(range(cells)))
+        after = numbered(data.draw(st.integers(0, 3)) for _ in range(max(before) + 1))
+        coarser[name] = numbered(after[g] for g in before)
+    twice = once.merge(coarser)
+    counts = np.arange(1, fine.dim + 1) ** 2
+    assert twice == fine.merge(coarser)
+    by_steps = once.add_up(fine.add_up(counts, once), twice)
+    assert by_steps.tolist() == fine.add_up(counts, twice).tolist()
 
 
 def test_groups_do_not_let_a_spec_past_its_limit():

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import aquatint as aq
+from aquatint.analyst.learn.columns import preparation
 from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.analyst.synthesize.mixture import fit_mixture
@@ -153,6 +154,27 @@ def test_a_decoded_table_encodes_to_the_same_cells(schema, seed, sloped):
     assert not notes.clipped
     for name, code in codes.items():
         assert again[name].tolist() == code.tolist(), (name, table[name])
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=slow_to_draw)
+@given(schema=schemas(), seed=st.integers(0, 2**32))
+def test_a_decoded_table_can_be_prepared_for_an_estimator(schema, seed):
+    """Every number is finite, and every category is in exactly one cell of its column."""
+    rng = np.random.default_rng(seed)
+    codes = {n: rng.integers(0, cells, 40) for n, cells in schema.cells().items()}
+    table = decode(schema, codes, rng)
+    prepared = preparation(schema, list(codes)).fit(table)
+    assert np.isfinite(prepared.transform(table)).all()
+    listed = [n for n, c in schema.columns.items() if not isinstance(c, RANGED)]
+    if listed:
+        cells = prepared[1].named_transformers_["categories"]
+        one_hot = cells.transform(prepared[0].transform(table)[listed])
+        start = 0
+        for name in listed:
+            part = one_hot[:, start : start + schema.columns[name].cells]
+            assert part.argmax(axis=1).tolist() == codes[name].tolist()
+            assert (part.sum(axis=1) == 1).all()
+            start += part.shape[1]
 
 
 # --- releases to rows and back ------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aquatint.errors import DataError
 from aquatint.evaluate import fidelity as fidelity_module
-from aquatint.evaluate.extras import EvaluationError
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.fidelity import alpha_way, fidelity, marginals, subsets, wasserstein
 from aquatint.evaluate.mmd import mmd
 from aquatint.evaluate.tables import Encoded, Grid, encode

@@ -14,10 +14,11 @@ from aquatint.errors import DataError
 from aquatint.evaluate import design as design_module
 from aquatint.evaluate.classifiers import RECIPES, SETS, Prediction, choose, predictions
 from aquatint.evaluate.design import Design
-from aquatint.evaluate.extras import EvaluationError, MissingExtraError
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.published import alpha_way_error, hard_label_score, undersampled
 from aquatint.evaluate.tables import Grid, encode
 from aquatint.evaluate.utility import Task, mean_metrics, score
+from aquatint.extras import MissingExtraError
 from aquatint.schema import Schema
 
 SCHEMA = Schema.from_dict(

@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from aquatint import drawing
 from aquatint.errors import DataError
 from aquatint.evaluate import Evaluation, evaluate, evaluation_text, plots, report
-from aquatint.evaluate.extras import EvaluationError, MissingExtraError
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.second_opinion import second_opinion
 from aquatint.evaluate.tables import Grid, encode
+from aquatint.extras import MissingExtraError
 from aquatint.schema import Schema
 
 SCHEMA = Schema.from_dict(
@@ -275,15 +277,15 @@ def test_figures_without_classifiers_or_pairs_are_left_out(bare, tmp_path):
 
 def test_equal_figures_give_equal_files(bare, tmp_path):
     for name in ("one.svg", "two.svg"):
-        plots.save(plots.pairs(bare), tmp_path / name)
+        drawing.save(plots.pairs(bare), tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 def test_files_that_cannot_be_written_are_refused_in_a_sentence(bare, tmp_path):
-    with pytest.raises(EvaluationError, match=r"ends in \.png or \.svg"):
-        plots.save(plots.pairs(bare), tmp_path / "pairs.gif")
-    with pytest.raises(EvaluationError, match="cannot write"):
-        plots.save(plots.pairs(bare), tmp_path / "nowhere" / "pairs.png")
+    with pytest.raises(DataError, match=r"ends in \.png or \.svg"):
+        drawing.save(plots.pairs(bare), tmp_path / "pairs.gif")
+    with pytest.raises(DataError, match="cannot write"):
+        drawing.save(plots.pairs(bare), tmp_path / "nowhere" / "pairs.png")
 
 
 def boxes(figure):

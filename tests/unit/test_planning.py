@@ -200,14 +200,6 @@ BAD_MERGES = {
         ),
         "merges cells of column 'ill'",
     ),
-    "cells that are merged already": (
-        lambda c: (
-            COUNTED,
-            PlannedBlock("h", onehot(c), 0.4),
-            PlannedBlock("p", onehot({"sex": 3}).merge({"sex": (0, 0, 1)}), 0.4, 5.0),
-        ),
-        "only the cells of plain counts can be merged",
-    ),
     "a map without cells": (
         lambda c: (
             COUNTED,

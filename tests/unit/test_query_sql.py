@@ -132,6 +132,7 @@ ASKED = [
     "avg(case when visits > 1 then 1.0 end)",
     "sum(age / 2.0)",
     "-avg(ill)",
+    "count(distinct city)",
 ]
 
 
@@ -206,7 +207,8 @@ REFUSED = [
     "select avg(age) from data join other on true",
     "select avg(age) from (select * from data)",
     "select avg(age) over (partition by sex) from data",
-    "select count(distinct sex) from data",
+    "select count(distinct age) from data",
+    "select count(distinct sex, city) from data",
     "select distinct sex from data",
     "select age, count(*) from data group by age",
     "select avg(age / visits) from data",

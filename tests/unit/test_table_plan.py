@@ -17,6 +17,9 @@ from aquatint.schema import Schema
 from aquatint.table_plan import (
     COUNT_SHARE,
     FEW_CLASSES,
+    LABEL_MERGE,
+    LABEL_SHARE,
+    MANY_COLUMNS,
     MERGE,
     MOST_CELLS,
     MOST_CLASSES,
@@ -227,16 +230,45 @@ def test_whole_numbers_get_bins_that_hold_at_least_one_of_them(high):
 # --- wide tables ----------------------------------------------------------------------------------
 
 
-def test_a_wide_table_gets_coarser_bins_and_then_the_label_only():
+def test_a_wide_table_gets_coarser_joint_counts_and_then_the_label_only():
     coarse = plan(table(numbers(300)))
-    assert coarse.schema.columns["c0"].present_cells == 8
+    assert coarse.schema.columns["c0"].present_cells == 33  # its histogram stays fine
+    assert coarse.blocks[-1].map.counted["c0"] == 8
     assert len(all_sets(coarse)) == 300 * 299 // 2
     assert coarse.blocks[-1].map.dim <= MOST_CELLS
     huge = plan(table({**numbers(200, bins=64), "y": {"kind": "boolean"}}, label="y"))
-    assert names(huge) == ["count", "columns", "pairs"]
+    assert names(huge) == ["count", "columns", "columns by label"]
     assert all(s[1] == "y" and len(s) == 2 for s in huge.blocks[-1].map.sets)
     assert len(huge.blocks[-1].map.sets) == 200
     assert huge.rebalance
+
+
+@pytest.mark.parametrize("number", [FEW_CLASSES, FEW_CLASSES + 1, MOST_CLASSES, MOST_CLASSES + 1])
+def test_with_many_columns_and_classes_each_is_counted_with_the_label_on_its_own_too(number):
+    few, many = (plan(labelled(n, classes(number))) for n in (MANY_COLUMNS - 2, MANY_COLUMNS - 1))
+    assert "columns by label" not in names(few)
+    if not FEW_CLASSES < number <= MOST_CLASSES:
+        assert "columns by label" not in names(many)
+        return
+    block = by_name(many, "columns by label")
+    assert block.map.sets == tuple((f"c{i}", "y") for i in range(MANY_COLUMNS - 1))
+    assert block.map.counted["c0"] == 33
+    assert block.merge == LABEL_MERGE
+    joint = sum(b.share for b in many.blocks if b.merge)
+    assert block.share == pytest.approx(LABEL_SHARE * joint)
+    assert sum(b.share for b in many.blocks) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_coarser_cells_are_neighbours_and_missing_stays_apart(missing):
+    made = plan(table({**numbers(150, missing=missing), "y": classes(2)}, label="y"))
+    group = by_name(made, "pairs by label").map.merged["c0"]
+    assert len(group) == 33 + missing
+    present = group[:33]
+    assert list(present) == sorted(present)
+    assert max(present) + 1 in (4, 8, 16)
+    assert max(Counter(present).values()) - min(Counter(present).values()) <= 1
+    assert not missing or group[-1] == max(present) + 1
 
 
 def test_a_table_too_wide_for_pairs_and_without_a_label_has_histograms():

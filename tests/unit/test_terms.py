@@ -96,8 +96,9 @@ def misfit(terms, weights, probabilities):
 def by_hand(part, shares, mean):
     """The misfit as the module states it, from tables alone.
 
-    Joint tables count above their noise floor, plain histograms in full; so do the histograms that
-    averaging the joint tables gives, by inverse variance.
+    Joint tables count above their noise floor, plain histograms and those by the classes of one
+    common column in full; so do the histograms that averaging the joint tables gives, by inverse
+    variance.
     """
     tables = {
         s: (shares[part.set_slice(s)] - mean[part.set_slice(s)]).reshape(
@@ -107,16 +108,18 @@ def by_hand(part, shares, mean):
         for s in part.sets
     }
     total = 0.0
+    two = [set(s) for s in part.sets if len(s) == 2]
+    star = len(two) > 1 and bool(set.intersection(*two))
     for columns, residual in tables.items():
         squares = (residual**2).sum()
-        plain = len(columns) == 1
+        plain = len(columns) == 1 or (star and len(columns) == 2)
         total += squares if plain else max(0.0, squares - residual.size)
     three = [set(s) for s in part.sets if len(s) == 3]
     shared = set.intersection(*three) if three else set()
     common = next((n for s in part.sets if len(s) == 3 for n in reversed(s) if n in shared), None)
     for size, kept in ((2, ()), (3, (common,))):
         sets = [s for s in part.sets if len(s) == size]
-        if size == 3 and common is None:
+        if (size == 3 and common is None) or (size == 2 and star):
             continue
         for name in {n for s in sets for n in s} - set(kept):
             wanted, weight = 0.0, 0.0
@@ -137,7 +140,8 @@ PARTS = {
     "histograms": onehot(SIZES),
     "some histograms": marginals(SIZES, [("c",), ("a",)]),
     "all pairs": pairs(SIZES),
-    "chosen pairs": pairs(SIZES, [("d", "a"), ("a", "b")]),
+    "chosen pairs": pairs(SIZES, [("d", "a"), ("a", "b"), ("c", "d")]),
+    "pairs with a label": pairs(SIZES, [("d", "a"), ("a", "b"), ("c", "a")]),
     "one triple": triples(SIZES, [("b", "a", "c")]),
     "triples with a label": triples(SIZES, [("a", "b", "d"), ("c", "a", "d"), ("b", "d", "c")]),
     "triples with the label first": triples(SIZES, [("c", "a", "b"), ("c", "d", "a")]),
@@ -151,6 +155,9 @@ PARTS = {
 }
 MERGED = {
     "merged pairs": pairs(SIZES).merge({"a": (0, 1, 1, 2), "d": (2, 0, 1, 1, 0)}),
+    "merged pairs with a label": pairs(SIZES, [("d", "a"), ("a", "b")]).merge(
+        {"a": (1, 0, 0, 1), "d": (2, 0, 1, 1, 0)}
+    ),
     "merged triples": triples(SIZES, [("a", "d", "b"), ("c", "d", "b")]).merge(
         {"a": (1, 0, 0, 1), "b": (0, 1, 0), "d": (0, 0, 0, 1, 2)}
     ),
@@ -259,6 +266,9 @@ def test_kinds_of_terms():
 
     assert kinds(PARTS["histograms"]) == [Singles]
     assert kinds(PARTS["all pairs"]) == [Pairs, Singles]
+    assert kinds(PARTS["chosen pairs"]) == [Pairs, Singles]
+    assert kinds(pairs(SIZES, [("d", "a")])) == [Pairs, Singles]
+    assert kinds(PARTS["pairs with a label"]) == [Singles]
     assert kinds(PARTS["triples with a label"]) == [Pairs, Singles]
     assert kinds(PARTS["triples that share nothing"]) == [Joint] * 4
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aquatint.analyst.literals import MAX_TEXT
+from aquatint.analyst.literals import MAX_TEXT, cells_of
 from aquatint.analyst.where import conditions
 from aquatint.errors import AquatintError, DataError
 from aquatint.schema import Schema
@@ -514,3 +514,16 @@ value = st.one_of(plain, st.lists(plain, max_size=3), st.tuples(plain, plain), s
 @example({"height": (nan, 1.0)})
 def test_any_mapping_gives_sound_weights_or_one_error(mapping):
     test_any_text_gives_sound_weights_or_one_error.hypothesis.inner_test(mapping)
+
+
+def test_whole_numbers_may_be_written_with_a_point():
+    schema = Schema.from_dict(
+        {
+            "name": "grades",
+            "privacy": {"protects": "replace one row"},
+            "columns": {"grade": {"kind": "categorical", "categories": [1, 2, 10]}},
+        }
+    )
+    assert cells_of(schema, "grade", ["2", "10.0", "1.00"]) == [1, 2, 0]
+    with pytest.raises(DataError, match=r"no category '2\.5'"):
+        cells_of(schema, "grade", ["2.5"])

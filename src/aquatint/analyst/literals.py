@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable
 from math import isnan
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ Read = TypeVar("Read")
 MAX_TEXT = 10_000
 MAX_DEPTH = 100
 KNOWN = {"this", "expression", "expressions", "low", "high"}
+WHOLE = re.compile(r"\.0+$")
 
 
 def read_sql(
@@ -56,12 +58,14 @@ def column_of(schema: Schema, name: str) -> Any:
 
 
 def cells_of(schema: Schema, name: str, values: Iterable[Any]) -> list[int]:
-    """Find the cells of categories by their names; another case will do if no name is the same."""
+    """Find the cells of categories by their names; another case, or 3.0 for 3, will do as well."""
     names = schema.cell_names(name)
     places = {n.lower(): i for i, n in enumerate(names)} | {n: i for i, n in enumerate(names)}
     found = []
     for value in values:
-        place = places.get(str(value), places.get(str(value).lower()))
+        text = str(value)
+        said = (text, text.lower(), WHOLE.sub("", text))
+        place = next((places[way] for way in said if way in places), None)
         if place is None:
             known = ", ".join(names[:20])
             msg = f"column {name!r} has no category {quoted(str(value))}: it has {known}"

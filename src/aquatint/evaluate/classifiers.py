@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from aquatint.evaluate.design import Design
-from aquatint.evaluate.extras import EvaluationError, need
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.tables import Encoded, Grid
+from aquatint.extras import need
 from aquatint.progress import track
 
 

@@ -15,7 +15,7 @@ from statistics import fmean
 import numpy as np
 from scipy.stats import wasserstein_distance
 
-from aquatint.evaluate.extras import EvaluationError
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.tables import Encoded, Grid
 from aquatint.progress import Advance, track
 

@@ -13,7 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from aquatint.evaluate.extras import EvaluationError
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.tables import Encoded, Grid
 from aquatint.progress import Advance, track
 

@@ -1,7 +1,6 @@
 """An evaluation in pictures: columns side by side, distances of pairs, and ROC curves.
 
-Figures are objects of their own, without a display or global state. Colours are Okabe and Ito's,
-which colour-blind people can tell apart; the two tables differ in form as well.
+The two tables differ in colour and in form.
 """
 
 from __future__ import annotations
@@ -14,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aquatint import drawing
 from aquatint.analyst.synthesize.atoms import widths_and_edges
 from aquatint.columns import POINT, RANGED, Date, Datetime
 from aquatint.evaluate.classifiers import RECIPES
-from aquatint.evaluate.extras import EvaluationError, need
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.report import Evaluation
+from aquatint.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-REAL, SYNTHETIC, GREY = "#0072B2", "#D55E00", "#767676"
-_FORMATS = {".png", ".svg"}
+REAL, SYNTHETIC, GREY = drawing.BLUE, drawing.ORANGE, drawing.GREY
 _PANELS = 24
 """The most columns drawn side by side: those that differ most."""
 _MATRIX = 40
@@ -48,24 +48,9 @@ def draw(evaluation: Evaluation, folder: str | Path, *, suffix: str = ".png") ->
     paths = []
     for name, make in figures.items():
         path = Path(folder) / f"{name}{suffix}"
-        save(make(evaluation), path)
+        drawing.save(make(evaluation), path)
         paths.append(path)
     return paths
-
-
-def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure as PNG or SVG, as the suffix says; equal figures give equal files."""
-    path = Path(path)
-    if path.suffix.lower() not in _FORMATS:
-        msg = f"cannot draw {path.name}: give a name that ends in .png or .svg"
-        raise EvaluationError(msg)
-    dated = {"Date": None} if path.suffix.lower() == ".svg" else {}
-    try:
-        with need("matplotlib").rc_context({"svg.hashsalt": "aquatint"}):
-            figure.savefig(path, dpi=150, metadata=dated)
-    except OSError as error:
-        msg = f"cannot write {path}: {error.strerror or error}"
-        raise EvaluationError(msg) from None
 
 
 def marginals(evaluation: Evaluation) -> Figure:
@@ -76,7 +61,7 @@ def marginals(evaluation: Evaluation) -> Figure:
     if len(names) > _PANELS:
         title += f" ({_PANELS} of {len(names)}, those that differ most)"
         names = sorted(names, key=lambda n: -distances[n])[:_PANELS]
-    figure, panels = _panels(len(names), title, width=4.0, height=2.9)
+    figure, panels = drawing.panels(len(names), title, width=4.0, height=2.9)
     for name, axes in zip(names, panels, strict=False):
         real, synthetic = evaluation.shares[name]
         column = evaluation.grid.wide.columns[name]
@@ -84,8 +69,8 @@ def marginals(evaluation: Evaluation) -> Figure:
             _draw_range(axes, column, real, synthetic)
         else:
             _draw_categories(axes, evaluation.grid.names(name), real, synthetic)
-        _title(axes, f"{_short(name, 26)}  (TV {distances[name]:.3f})")
-    _legend(figure, ("real rows", REAL), ("synthetic rows", SYNTHETIC))
+        drawing.title(axes, f"{drawing.short(name, 26)}  (TV {distances[name]:.3f})")
+    drawing.legend(figure, ("real rows", REAL), ("synthetic rows", SYNTHETIC))
     return figure
 
 
@@ -104,14 +89,14 @@ def pairs(evaluation: Evaluation) -> Figure:
         matrix, names = matrix[np.ix_(kept, kept)], [names[i] for i in kept]
     written = len(names) <= _WRITTEN
     side = max(4.5, 1.8 + (0.5 if written else 0.25) * len(names))
-    figure = _figure(side + 1.5, side, layout="compressed")
+    figure = drawing.figure_of(side + 1.5, side, layout="compressed")
     axes = figure.add_subplot()
     image = axes.imshow(matrix, cmap="cividis", vmin=0.0, vmax=max(float(matrix.max()), 1e-9))
-    labels = [_short(name, 22) for name in names]
+    labels = [drawing.short(name, 22) for name in names]
     axes.set_xticks(range(len(names)), labels, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), labels)
     axes.tick_params(labelsize=9 if written else 7)
-    axes.set_title(_plain(title), loc="left", fontsize=11)
+    axes.set_title(drawing.plain(title), loc="left", fontsize=11)
     figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, label="total variation, 0 is equal")
     if written:
         _write_numbers(axes, matrix)
@@ -126,7 +111,9 @@ def roc_curves(evaluation: Evaluation) -> Figure:
         raise EvaluationError(msg)
     title = f"{evaluation.name}: detecting {utility.target} = {utility.positive} in real test rows"
     # "compressed" is the layout for panels of a fixed shape.
-    figure, panels = _panels(len(utility.scores), title, width=3.2, height=3.0, layout="compressed")
+    figure, panels = drawing.panels(
+        len(utility.scores), title, width=3.2, height=3.0, layout="compressed"
+    )
     reals = [None] * len(utility.scores) if baseline is None else baseline.scores
     for axes, synthetic, real in zip(panels, utility.scores, reals, strict=False):
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
@@ -140,8 +127,8 @@ def roc_curves(evaluation: Evaluation) -> Figure:
         axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
         axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
-        _title(axes, RECIPES[synthetic.classifier].title)
-    across = _across(len(panels))
+        drawing.title(axes, RECIPES[synthetic.classifier].title)
+    across = drawing.across(len(panels))
     for axes in panels[-across:]:
         axes.set_xlabel("false positive rate", fontsize=8)
     for axes in panels[::across]:
@@ -149,7 +136,7 @@ def roc_curves(evaluation: Evaluation) -> Figure:
     legend = [("trained on synthetic rows", SYNTHETIC), ("chance", GREY)]
     if baseline is not None:
         legend.insert(0, ("trained on real rows", REAL))
-    _legend(figure, *legend)
+    drawing.legend(figure, *legend)
     return figure
 
 
@@ -221,7 +208,7 @@ def _draw_categories(
     shown, rest = used[:_BARS], used[_BARS:]
     if len(rest) == 1:  # a bar for one other category is that category
         shown, rest = used, used[:0]
-    labels = [_short(names[i], 18) for i in shown]
+    labels = [drawing.short(names[i], 18) for i in shown]
     ours, theirs = list(real[shown]), list(synthetic[shown])
     if len(rest):
         labels.append(f"{len(rest)} others")
@@ -250,58 +237,8 @@ def _percent(axis: Any) -> None:
     axis.set_major_formatter(ticker.FuncFormatter(lambda share, _: f"{100 * share:g} %"))
 
 
-def _figure(width: float, height: float, layout: str = "constrained") -> Figure:
-    made: Figure = need("matplotlib.figure").Figure(figsize=(width, height), layout=layout)
-    return made
-
-
-def _panels(
-    count: int, title: str, *, width: float, height: float, layout: str = "constrained"
-) -> tuple[Figure, list[Axes]]:
-    across = _across(count)
-    down = ceil(count / across)
-    figure = _figure(max(width * across, 6.5), height * down + 0.9, layout)
-    figure.suptitle(_plain(title), x=0.01, ha="left", fontsize=12)
-    panels = list(figure.subplots(down, across, squeeze=False).flat)
-    for axes in panels:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=8)
-    for axes in panels[count:]:
-        axes.set_visible(False)
-    return figure, panels[:count]
-
-
-def _across(count: int) -> int:
-    """Give the panels in a row: four or three, whichever leaves fewer gaps."""
-    return min(count, min((4, 3), key=lambda width: -count % width)) if count > 4 else count
-
-
-def _title(axes: Axes, text: str) -> None:
-    axes.set_title(_plain(text), loc="left", fontsize=9.5)
-
-
-def _legend(figure: Figure, *entries: tuple[str, str]) -> None:
-    patch = need("matplotlib.patches").Patch
-    handles = [patch(color=colour, label=name) for name, colour in entries]
-    look = {"ncols": len(handles), "frameon": False, "borderaxespad": 0.0}
-    figure.legend(handles=handles, loc="outside lower center", **look)
-
-
 def _brief(number: float) -> str:
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(number) >= size:
             return f"{number / size:g}{sign}"
     return f"{number:g}"
-
-
-def _short(text: str, most: int) -> str:
-    """Leave out the middle of a long name: names often begin, or end, alike."""
-    if len(text) > most:
-        tail = most // 2
-        text = f"{text[: most - 1 - tail]}…{text[-tail:]}"
-    return _plain(text)
-
-
-def _plain(text: str) -> str:
-    """Keep dollar signs from starting a formula."""
-    return text.replace("\\$", "$").replace("$", r"\$")

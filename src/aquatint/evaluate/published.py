@@ -12,10 +12,11 @@ from statistics import fmean
 import numpy as np
 
 from aquatint.evaluate.classifiers import Prediction
-from aquatint.evaluate.extras import EvaluationError, need
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.fidelity import subsets, total_variation
 from aquatint.evaluate.tables import Encoded, Grid
 from aquatint.evaluate.utility import Score, Task
+from aquatint.extras import need
 from aquatint.progress import track
 
 UNDERSAMPLING: Mapping[str, float] = {

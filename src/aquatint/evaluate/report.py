@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aquatint.evaluate.classifiers import Prediction, choose, predictions
-from aquatint.evaluate.extras import EvaluationError
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.fidelity import TRIPLES, Fidelity, fidelity
 from aquatint.evaluate.mmd import Discrepancy, mmd
 from aquatint.evaluate.published import ALPHAS, alpha_way_error, hard_label_score, undersampled

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from aquatint.evaluate.extras import need
 from aquatint.evaluate.tables import Encoded, Grid
+from aquatint.extras import need
 
 
 def second_opinion(real: Encoded, synthetic: Encoded, grid: Grid) -> dict[str, float]:

@@ -12,8 +12,9 @@ import numpy as np
 from aquatint.columns import RANGED
 from aquatint.errors import DataError
 from aquatint.evaluate.classifiers import Prediction
-from aquatint.evaluate.extras import EvaluationError, need
+from aquatint.evaluate.errors import EvaluationError
 from aquatint.evaluate.tables import Encoded, Grid
+from aquatint.extras import need
 
 _CURVE = 200
 """The most points of a ROC curve that are kept for plots."""

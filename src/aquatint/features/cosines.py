@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import pi, sqrt
+from math import fsum, pi, sqrt
 from typing import ClassVar
 
 import torch
@@ -94,16 +94,28 @@ class Cosines(FeatureMap):
             raise PlanError(msg)
 
     @cached_property
+    def _heights(self) -> tuple[list[float], list[float]]:
+        """The weights of one column and of one pair, in plain IEEE operations: alike everywhere."""
+        orders = range(1, self.pair_order + 1)
+        single = list(range(1, self.order + 1))
+        double = [k * m for k in orders for m in orders]
+        parts = (
+            (single, (1 - self.pair_share) / len(self.columns)),
+            (double, self.pair_share / max(1, len(self.pairs))),
+        )
+        totals = [fsum(1 / k for k in part) for part, _ in parts]
+        one, two = (
+            [sqrt(share / (total * k)) for k in part]
+            for (part, share), total in zip(parts, totals, strict=True)
+        )
+        return one, two
+
+    @cached_property
     def weights(self) -> Tensor:
         """The weight of every coordinate, float64, shape (dim,); their squares add up to one."""
-        single = [1 / sqrt(k) for k in range(1, self.order + 1)] * len(self.columns)
-        orders = range(1, self.pair_order + 1)
-        double = [1 / sqrt(k * m) for k in orders for m in orders] * len(self.pairs)
-        parts = []
-        for part, share in ((single, 1 - self.pair_share), (double, self.pair_share)):
-            weights = torch.tensor(part, dtype=torch.float64)
-            parts.append(weights * (sqrt(share) / weights.norm() if part else 1.0))
-        return torch.cat(parts)
+        single, double = self._heights
+        every = single * len(self.columns) + double * len(self.pairs)
+        return torch.tensor(every, dtype=torch.float64)
 
     @cached_property
     def places(self) -> tuple[Tensor, Tensor]:
@@ -118,9 +130,10 @@ class Cosines(FeatureMap):
 
     @property
     def bound(self) -> Bound:
-        weights = self.weights
-        height, total = float(weights.max()), float(weights.sum())
-        # The sum is of floats: a part in 2**40 is far more than its rounding, or that of Σw² = 1.
+        single, double = self._heights
+        height = max([*single, *double])
+        total = len(self.columns) * fsum(single) + len(self.pairs) * fsum(double)
+        # A part in 2**40 is far more than the rounding of the sum.
         return Bound(
             dim=self.dim, l1=total * (1 + 2.0**-40), l2_squared=1, low=-height, high=height
         )

@@ -223,11 +223,17 @@ class Marginals(FeatureMap):
         }
 
     def merge(self, groups: Mapping[str, tuple[int, ...]]) -> Marginals:
-        """Count the same sets over merged cells, for the columns of this map that are given."""
-        if self.groups:
-            msg = "the cells of this map are merged already"
-            raise PlanError(msg)
-        used = tuple((n, tuple(groups[n])) for n, _ in self.columns if n in groups)
+        """Count the same sets over merged cells, for the columns of this map that are given.
+
+        Groups are of the columns' own cells. Cells that are merged already stay together.
+        """
+        for name, before in self.groups:
+            after = groups.get(name, before)
+            if len(set(zip(before, after, strict=False))) > len(set(before)):
+                msg = f"the cells of column {name!r} are merged already: none can be told apart"
+                raise PlanError(msg)
+        both = {**self.merged, **groups}
+        used = tuple((n, tuple(both[n])) for n, _ in self.columns if n in both)
         return Marginals(self.columns, self.sets, used)
 
     def add_up(self, counts: np.ndarray, merged: Marginals) -> np.ndarray:
@@ -235,16 +241,22 @@ class Marginals(FeatureMap):
         if not merged.groups:
             return counts
         out = np.zeros(merged.dim, dtype=counts.dtype)
+        into = {name: self._into(merged, name) for name, _ in self.columns}
         for start, size, offset, columns in zip(
             self.offsets, self.sizes, merged.offsets, self.sets, strict=True
         ):
             place = np.zeros(1, dtype=np.int64)
             for name in columns:
-                cells = np.arange(self.counted[name])
-                group = np.array(merged.merged.get(name, cells))
+                group = into[name]
                 place = (place[:, None] * merged.counted[name] + group[None, :]).reshape(-1)
             np.add.at(out, offset + place, counts[start : start + size])
         return out
+
+    def _into(self, merged: Marginals, name: str) -> np.ndarray:
+        """Give the group of `merged` that each cell or group of a column here lies in."""
+        cells = range(dict(self.columns)[name])
+        first = np.unique(self.merged.get(name, cells), return_index=True)[1]
+        return np.array(merged.merged.get(name, cells))[first]
 
     def keep(self, counts: np.ndarray, places: Iterable[int]) -> tuple[Marginals, np.ndarray]:
         """Keep some of the sets, by their places, with their counts."""

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats.qmc import Sobol
 
 from aquatint.analyst.query.functions import Function
 from aquatint.analyst.query.points import Points
-from aquatint.analyst.synthesize import draw
 from aquatint.analyst.synthesize.atoms import widths_and_edges
 from aquatint.analyst.synthesize.decode import decode, slopes
 from aquatint.analyst.synthesize.mixture import Mixture
@@ -109,14 +109,25 @@ class Draws:
 
 
 def drawn(model: Mixture, count: int, seed: int = 0) -> Draws:
-    """Draw rows, with as little chance as possible."""
-    rng = np.random.default_rng(seed)
-    component = draw.components(model.weights, count, rng)
+    """Draw rows evenly rather than by chance: by Sobol's points, through inverse distributions.
+
+    The first coordinate of a point chooses the component, each other one the value of a column.
+    """
+    sobol = Sobol(len(model.schema.columns) + 1, seed=seed)
+    points = sobol.random_base2((count - 1).bit_length())[:count]
+    cumulated = np.cumsum(model.weights) / model.weights.sum()
+    component = np.minimum(np.searchsorted(cumulated, points[:, 0]), len(cumulated) - 1)
     codes, places = {}, {}
-    for name, column in model.schema.columns.items():
-        atom = draw.choose(model.probabilities[:, model.atoms.slices[name]], component, rng)
-        of_cell, within = model.atoms.of_cell[name], model.atoms.within[name]
-        codes[name] = draw.divide(atom, of_cell, within, rng).astype(np.int64)
+    for at, (name, column) in enumerate(model.schema.columns.items(), start=1):
+        share = model.cells(name) + 1e-12
+        upto = np.cumsum(share, axis=1)
+        share, upto = share / upto[:, -1:], upto / upto[:, -1:]
+        # One rising line of all components' thresholds turns the search into a single one.
+        line = (upto + np.arange(len(upto))[:, None]).reshape(-1)
+        found = np.searchsorted(line, component + points[:, at], side="right")
+        code = np.clip(found - component * column.cells, 0, column.cells - 1)
+        codes[name] = code.astype(np.int64)
         if isinstance(column, RANGED):
-            places[name] = draw.shuffled_points(codes[name], column.cells, rng)
+            below = upto[component, code] - share[component, code]
+            places[name] = np.clip((points[:, at] - below) / share[component, code], 0.0, 1.0)
     return Draws(model, codes, places)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from sqlglot import expressions as sql
 
-from aquatint.analyst.literals import quoted
+from aquatint.analyst.literals import column_of, quoted
 from aquatint.analyst.query import statistics as st
 from aquatint.analyst.query.conditions import COMPARED, Conditions, no_condition
 from aquatint.analyst.query.functions import Function, Predicate, Value, of_column
 from aquatint.analyst.query.statistics import Statistic
+from aquatint.columns import RANGED
 from aquatint.errors import DataError
 
 SAID = (*COMPARED, sql.And, sql.Or, sql.Not, sql.In, sql.Between, sql.Is, sql.Like, sql.ILike)
@@ -159,6 +160,8 @@ class Expressions:
             except TypeError:
                 msg = f"{tree.name} has another number of arguments than {quoted(tree.sql())}"
                 raise DataError(msg) from None
+        if isinstance(tree, sql.Count) and isinstance(tree.this, sql.Distinct):
+            return self._distinct(tree.this, where)
         if isinstance(tree, sql.Count):
             return st.count(self._counted(tree.this).where(where))
         if type(tree) in OF_ONE:
@@ -181,13 +184,24 @@ class Expressions:
         )
         raise DataError(msg)
 
+    def _distinct(self, tree: Any, where: Predicate) -> Statistic:
+        """Read what is counted once each: the categories of a column, for those are declared."""
+        (column, *more) = tree.expressions
+        name = column.name if isinstance(column, sql.Column) else ""
+        if more or not name or isinstance(column_of(self.conditions.schema, name), RANGED):
+            msg = (
+                "how many different values there are can be told of declared categories only: "
+                "count one such column, or group by it"
+            )
+            raise DataError(msg)
+        points = self.conditions.points(name)
+        cells = np.nonzero(points.present)[0]
+        return st.distinct(name, cells, where, len(points.present))
+
     def _counted(self, tree: Any) -> Value:
         """Read what is counted: rows, a column of any kind, or an expression."""
         if isinstance(tree, sql.Star):
             return Value(Function(1.0))
-        if isinstance(tree, sql.Distinct):
-            msg = "how many different values there are shows single rows: group by the column"
-            raise DataError(msg)
         if isinstance(tree, sql.Column):
             present = self.conditions.points(tree.name).present
             there = Function(1.0) if present.all() else of_column(tree.name, present)

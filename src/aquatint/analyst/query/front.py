@@ -16,24 +16,22 @@ from aquatint.analyst.query.answers import Answer, answer
 from aquatint.analyst.query.functions import Function
 from aquatint.analyst.query.moments import Knowledge, Moments
 from aquatint.analyst.query.points import Points
-from aquatint.analyst.query.priors import flat
+from aquatint.analyst.query.priors import broadened, flat
 from aquatint.analyst.query.question import Group, Question, ask
-from aquatint.analyst.query.sketched import Sketched
+from aquatint.analyst.query.sketched import Sketched, counts_alone
 from aquatint.analyst.query.statistics import first, mean_of
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.analyst.synthesize.mixture import Mixture, can_mix, fit_mixture
 from aquatint.columns import RANGED
 from aquatint.errors import DataError, ReleaseError
-from aquatint.features import Count, leaves
-from aquatint.features.marginals import Marginals
+from aquatint.features import Count
 from aquatint.progress import track
-from aquatint.release.histograms import unscaled
 from aquatint.release.model import Release
 
 Prior = Literal["synthesizer", "marginals", "uniform"]
-QUICK = Effort(fits=2, steps=300)
+QUICK = Effort(fits=4, steps=300)
 """A prior for questions needs less work than a model to draw rows from: counts correct it."""
-TAU: dict[str, float] = {"synthesizer": 0.3, "marginals": 1.0, "uniform": 1.0}
+TAU: dict[str, float] = {"synthesizer": 0.15, "marginals": 1.0, "uniform": 1.0}
 """Where a release has features other than counts: how far each prior may be off, in standard
 deviations of what is asked. One is what Theorem 1 of M2M takes."""
 Line = tuple[Group, Sequence[Answer | None]]
@@ -104,19 +102,15 @@ class Query:
 
     @cached_property
     def _engine(self) -> Engine:
-        dense = any(
-            not isinstance(unscaled(leaf)[0], (Marginals, Count))
-            for block in self.release.blocks
-            for leaf in leaves(block.map)
-        )
-        if dense or self.prior != "synthesizer":
+        if not counts_alone(self.release) or self.prior != "synthesizer":
             return self._sketched
         return Knowledge(self.release, self.model)
 
     @cached_property
     def _sketched(self) -> Sketched:
-        prior = self.prior if can_mix(self.release) else "uniform"
-        return Sketched(self.release, self.model, TAU[prior])
+        if self.prior == "uniform" or not can_mix(self.release):
+            return Sketched(self.release, self.model, TAU["uniform"])
+        return Sketched(self.release, broadened(self.model), TAU[self.prior])
 
     @cached_property
     def _masses(self) -> dict[str, np.ndarray]:
@@ -195,6 +189,10 @@ class Query:
     def mean(self, column: str, where: str | None = None) -> Answer:
         """Give a column's average."""
         return self._one(f"avg({self._named(column)})", where)
+
+    def deviation(self, column: str, where: str | None = None) -> Answer:
+        """Give a column's standard deviation."""
+        return self._one(f"stddev({self._named(column)})", where)
 
     def moment(self, column: str, power: int, where: str | None = None) -> Answer:
         """Give the average of a power of a column."""

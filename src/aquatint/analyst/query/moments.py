@@ -12,7 +12,7 @@ import numpy as np
 
 from aquatint.analyst.query.counted import Counted, Table
 from aquatint.analyst.query.expectations import expectations
-from aquatint.analyst.query.functions import Function
+from aquatint.analyst.query.functions import Function, of_column
 from aquatint.analyst.query.levels import Levels, levels_of, meeting
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.query.posterior import Doubt, Observed, believe
@@ -21,11 +21,12 @@ from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.release.histograms import histograms
 from aquatint.release.model import Release
 
-OFF, BEST, SAFE = 0.3, (1.0, 0.3), (1.8, 1.0)
+OFF, BEST, SAFE, ALONE = 0.3, (1.0, 0.3), (1.8, 1.0), (1.0, 1.0)
 """On development tables a fitted model was off by 0.3·√η standard deviations of whatever was asked,
-where η is the noise of a joint count as a share of all rows (docs/results/queries.md). Estimates
+where η is the noise of a joint count as a share of all rows (docs/results/notes.md). Estimates
 take it to be off by this, intervals by 1.8 times this; in units of the noise on the counts
-it was fitted to, by the second number besides."""
+it was fitted to, by the second number besides. A column alone is counted well: there the counts may
+say more."""
 MOST_CELLS = 600
 """So many cells a question may tell apart; more are put together."""
 
@@ -76,6 +77,7 @@ class Knowledge:
     def __init__(self, release: Release, model: Mixture) -> None:
         self.model = model
         self.counts = Counted(release)
+        self._fine: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.release = release
 
     @cached_property
@@ -91,7 +93,12 @@ class Knowledge:
         """The noisy histogram of each column, and the standard deviation of the noise."""
         return histograms(self.release.blocks)
 
-    def moments(self, functions: Sequence[Function], points: Mapping[str, Points]) -> Moments:
+    def moments(
+        self,
+        functions: Sequence[Function],
+        points: Mapping[str, Points],
+        alone: tuple[float, float] = ALONE,
+    ) -> Moments:
         """Give the averages of functions over the rows, and their errors."""
         columns = tuple(n for n in points if any(n in f.columns for f in functions))
         if not columns:
@@ -107,22 +114,32 @@ class Knowledge:
         rows, variance = self.counts.rows(columns)
         best, safe = (
             believe(shares, rows, variance, observed, values, Doubt(self.off * times, kappa))
-            for times, kappa in (BEST, SAFE)
+            for times, kappa in (alone if fine else BEST, SAFE)
         )
         there = {n: points[n] for n in columns}
-        more = inside(
-            self.model, functions, there, best.mean[-1], self.histograms, atoms_are_cells=fine
-        )
+        more = inside(self.model, functions, there, self.histograms, None if fine else self.fine)
         # Levels that were put together average a function: what the model knows is put back.
-        cuts = np.diag(more.bins) > CUT * np.diag(safe.noise)[:-1]
+        cuts = np.diag(more.bins) > np.maximum(CUT * np.diag(safe.noise)[:-1], 1e-30)
         off = expectations(self.model, functions, there) - (shares / shares.sum()) @ values
         return Moments(
-            best.mean + np.append(off, 0.0),
+            best.mean + np.append(off + more.shift, 0.0),
             safe.noise + _bordered(more.cells),
             _bordered(more.bins),
             safe.covariance - safe.noise,
             tuple(_how(f, tables, cut) for f, cut in zip(functions, cuts, strict=True)),
         )
+
+    def fine(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Give the share of each of a column's cells, and its variance."""
+        if name not in self._fine:
+            size = self.model.schema.columns[name].cells
+            functions = [of_column(name, np.eye(size)[cell]) for cell in range(size)]
+            plain = Points(
+                np.zeros(size), np.arange(size), np.ones(size), np.ones(size, dtype=bool)
+            )
+            found = self.moments(functions, {name: plain}, BEST)
+            self._fine[name] = found.mean[:-1], np.diag(found.noise + found.model)[:-1]
+        return self._fine[name]
 
     def apart(self, functions: Sequence[Function], points: Mapping[str, Points]) -> bool:
         """Whether the functions can be asked about at once without putting levels together."""

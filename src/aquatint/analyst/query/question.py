@@ -102,7 +102,7 @@ def _read(schema: Schema, tree: Any, masses: Mapping[str, np.ndarray]) -> Questi
     reader = Expressions(conditions)
     by = _grouped(schema, tree)
     where = conditions.predicate(tree.args["where"].this) if tree.args.get("where") else ALWAYS
-    items = [(item.alias_or_name or item.sql(), _plain(item)) for item in tree.expressions]
+    items = [(_name(item), _plain(item)) for item in tree.expressions]
     keys = tuple(_key(item, by) for _, item in items)
     having = _having(tree, dict(items))
     groups = []
@@ -150,6 +150,13 @@ def _having(tree: Any, items: Mapping[str, Any]) -> Any:
     return having.this.transform(in_full)
 
 
+def _name(item: Any) -> str:
+    """Give the name of a part of the answer: as it is called, or as it was asked."""
+    if isinstance(item, (sql.Alias, sql.Column)):
+        return str(item.alias_or_name)
+    return str(item.sql(normalize_functions="lower"))
+
+
 def _plain(item: Any) -> Any:
     return item.this if isinstance(item, sql.Alias) else item
 
@@ -184,7 +191,7 @@ def _order(tree: Any, names: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
     order = tree.args.get("order")
     found = []
     for part in order.expressions if order else ():
-        name = part.this.name if isinstance(part.this, sql.Column) else part.this.sql()
+        name = _name(part.this)
         if name not in names:
             msg = f"cannot sort by {quoted(name)}: sort by one of {', '.join(names)}"
             raise DataError(msg)

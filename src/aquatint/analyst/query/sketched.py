@@ -26,7 +26,7 @@ from aquatint.analyst.query.moments import How, Moments
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.analyst.synthesize.threads import one_thread
-from aquatint.features import Count, FeatureMap
+from aquatint.features import Count, FeatureMap, leaves
 from aquatint.features.marginals import Marginals
 from aquatint.release.histograms import noisy_leaves, unscaled
 from aquatint.release.model import Release
@@ -38,11 +38,29 @@ MOST_COUNTED = 1_000
 """Joint counts with more cells than this are left to the model."""
 
 
+def counts_alone(release: Release) -> bool:
+    """Whether a release has joint counts and no other features."""
+    return all(
+        isinstance(unscaled(leaf)[0], (Marginals, Count))
+        for block in release.blocks
+        for leaf in leaves(block.map)
+    )
+
+
 class Sketched:
     """What the features of a release and a prior tell about averages over the rows."""
 
-    def __init__(self, release: Release, prior: Mixture, tau: float) -> None:
+    def __init__(
+        self,
+        release: Release,
+        prior: Mixture,
+        tau: float,
+        *,
+        count: int | None = None,
+        seed: int = 0,
+    ) -> None:
         self.release, self.prior, self.tau = release, prior, tau
+        self._count, self._seed = count, seed
 
     @cached_property
     def used(self) -> list[tuple[FeatureMap, np.ndarray, float]]:
@@ -64,7 +82,8 @@ class Sketched:
     @cached_property
     def draws(self) -> Draws:
         """Rows of the prior."""
-        return drawn(self.prior, FEW_ROWS if self.size > FEW_ROWS else ROWS)
+        usual = FEW_ROWS if self.size > FEW_ROWS else ROWS
+        return drawn(self.prior, self._count or usual, self._seed)
 
     @cached_property
     def features(self) -> np.ndarray:
@@ -102,10 +121,10 @@ class Sketched:
         """The regression's matrix: over features, or over rows where those are fewer."""
         u, spread = self.centred, np.sqrt(self.rows[1])
         if self.size <= len(u):
-            matrix = (u.T @ u).astype(np.float64) + spread**2 * np.outer(self.centre, self.centre)
+            matrix = _gram(u) + spread**2 * np.outer(self.centre, self.centre)
         else:
             u = np.concatenate([u, spread * self.centre[None].astype(np.float32)])
-            matrix = (u @ u.T).astype(np.float64)
+            matrix = _gram(u.T)
         matrix[np.diag_indices(len(matrix))] += 1.0
         factor: torch.Tensor = torch.linalg.cholesky(torch.from_numpy(matrix))
         return factor
@@ -184,3 +203,11 @@ class Sketched:
             to_average @ covariance @ to_average.T - noise,
             (how,) * len(mean),
         )
+
+
+def _gram(u: np.ndarray) -> np.ndarray:
+    """Give Uᵀ·U in double precision: in single, the small directions drown in rounding."""
+    with one_thread():
+        double = torch.from_numpy(u).double()
+        product: np.ndarray = (double.T @ double).numpy()
+        return product

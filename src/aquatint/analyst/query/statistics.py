@@ -7,7 +7,7 @@ number of dimensions in front, such as one line for each of many models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,12 @@ def constant(number: float) -> Statistic:
 def count(value: Value) -> Statistic:
     """Count the rows where a value is there."""
     return Statistic((value.present,), lambda e, n: n * e[..., 0])
+
+
+def distinct(name: str, cells: Iterable[int], where: Predicate, size: int) -> Statistic:
+    """Count the categories that some row has: those with at least half a row, by the estimates."""
+    functions = tuple(of_column(name, np.eye(size)[cell]) * where.true for cell in cells)
+    return Statistic(functions, lambda e, n: (e * np.asarray(n)[..., None] >= 0.5).sum(-1))
 
 
 def total(value: Value) -> Statistic:

@@ -12,7 +12,7 @@ thumb, and answers say when it weighs most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -58,16 +58,19 @@ def roughness(column: Any, counts: np.ndarray, variance: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """Covariances of the errors of some averages over rows, each of shape (m, m).
+    """What the insides of cells add to some averages over rows, and to the errors of these.
 
     Attributes
     ----------
+    shift
+        To the averages: what the columns' own histograms say of the fine cells, shape (m,).
     cells
-        From the noise in the shares of fine cells.
+        To the covariance of the errors, from the noise in the shares of fine cells: (m, m).
     bins
-        From not knowing where in a bin values lie.
+        To it, from not knowing where in a bin values lie.
     """
 
+    shift: np.ndarray
     cells: np.ndarray
     bins: np.ndarray
 
@@ -76,12 +79,10 @@ def inside(
     model: Mixture,
     functions: Sequence[Function],
     points: Mapping[str, Points],
-    rows: float,
     histograms: Mapping[str, tuple[np.ndarray, float]],
-    *,
-    atoms_are_cells: bool,
+    fine: Callable[[str], tuple[np.ndarray, np.ndarray]] | None,
 ) -> Inside:
-    """Give what the insides of cells add to the errors.
+    """Give what the insides of cells add.
 
     Parameters
     ----------
@@ -91,16 +92,15 @@ def inside(
         What is averaged over the rows.
     points
         The points of the columns that they read.
-    rows
-        The number of rows.
     histograms
         The noisy histogram of each column, where there is one, and the noise's standard deviation.
-    atoms_are_cells
-        Whether joint counts were fine, so that only bins are left to ask about.
+    fine
+        Gives the best estimate of the share of each of a column's cells, and its variance. None if
+        fine cells were told apart already, so that only bins are left to ask about.
     """
     size = len(functions)
-    cells, bins = np.zeros((size, size)), np.zeros((size, size))
-    if not atoms_are_cells:
+    shift, cells, bins = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
+    if fine is not None:
         joint = TOGETHER * _varying_together(model, functions, points)
         bins += np.outer(joint, joint)
     for name, read in _by_column(model, functions, points).items():
@@ -117,18 +117,15 @@ def inside(
             rough = roughness(column, counts, deviation**2)
         weight = place.share * share[place.cell] ** 2 * rough
         bins += (apart * weight) @ apart.T
-        if atoms_are_cells:
+        if fine is None:
             continue
         atom, within = model.atoms.of_cell[name], model.atoms.within[name]
         atom_means = np.stack([np.bincount(atom, weights=within * line) for line in cell_means])
         off = cell_means - atom_means[:, atom]
-        if counts is not None:
-            loose = (deviation / rows) ** 2
-            weight = loose * share**2 / (share**2 + loose)
-        else:
-            weight = np.bincount(atom, weights=share)[atom] * share * UNKNOWN
-        cells += (off * weight) @ off.T
-    return Inside(cells, bins)
+        known, variance = fine(name)
+        shift += off @ (known - share)
+        cells += (off * variance) @ off.T
+    return Inside(shift, cells, bins)
 
 
 def _by_column(

@@ -7,14 +7,14 @@ w times the probability of each class of that column.
 
 Joint tables contribute max(0, s − f) each, where s is the sum of squared residuals in units of the
 noise and f what noise alone would give: a table pulls only until it is fitted as well as its noise
-allows. Histograms, and the averages of many joint tables, have few cells and little noise: they are
-fitted by plain least squares in the same units.
+allows. Histograms, those by class, and the averages of many joint tables have few cells and little
+noise, or tell much together: they are fitted by plain least squares in the same units.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -212,7 +212,10 @@ def terms_of(part: Marginals, shares: np.ndarray, deviation: float, atoms: Atoms
     pairs: dict[tuple[str, ...], tuple[str, str]] = {
         s: (s[0], s[1]) for s in part.sets if len(s) == 2
     }
-    if pairs:
+    star = _star(pairs)
+    if star is not None:
+        terms.append(_by_common(part, tables, list(pairs), star, deviation, atoms))
+    elif pairs:
         terms += _pairs(part, tables, pairs, None, deviation, atoms)
     if common is not None:
         triples: dict[tuple[str, ...], tuple[str, str]] = {}
@@ -232,6 +235,13 @@ def _common(sets: tuple[tuple[str, ...], ...]) -> str | None:
     triples = [set(s) for s in sets if len(s) == 3]
     shared = set.intersection(*triples) if triples else set()
     return next((n for s in sets if len(s) == 3 for n in reversed(s) if n in shared), None)
+
+
+def _star(pairs: Iterable[tuple[str, ...]]) -> str | None:
+    """Find the column that several pairs all share, such as the label."""
+    shared = [set(pair) for pair in pairs]
+    common = set.intersection(*shared) if len(shared) > 1 else set()
+    return next(iter(common), None)
 
 
 def _tensor(values: np.ndarray) -> Tensor:
@@ -256,6 +266,27 @@ def _singles(tables: Tables, names: tuple[str, ...], deviation: float, atoms: At
     )
     spread = deviation * np.sqrt(np.concatenate(cells))
     return Singles(view, None, _tensor(np.concatenate(sums)[None]), _tensor(spread[None]))
+
+
+def _by_common(
+    part: Marginals,
+    tables: Tables,
+    pairs: list[tuple[str, ...]],
+    common: str,
+    deviation: float,
+    atoms: Atoms,
+) -> Singles:
+    """Give the term of pairs that share a column: the others' histograms by its classes.
+
+    Such a table has few cells, and what many of them tell together counts, however little each one
+    does: they are fitted by least squares, and no table stops at its own noise.
+    """
+    names = tuple(next(n for n in pair if n != common) for pair in pairs)
+    counts = [tables[s].reshape([part.counted[n] for n in s]) for s in pairs]
+    lines = [t if s[0] == common else t.T for s, t in zip(pairs, counts, strict=True)]
+    target = _tensor(np.concatenate(lines, 1))
+    view, classes = view_of(part, atoms, names), view_of(part, atoms, (common,))
+    return Singles(view, classes, target, torch.full_like(target, deviation))
 
 
 def _pairs(

@@ -1,4 +1,4 @@
-"""What the bench raises, and its optional packages, imported where they are used."""
+"""Optional packages, imported where they are used."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import Any
 from aquatint.errors import AquatintError
 
 
-class EvaluationError(AquatintError):
-    """The evaluation cannot be done as it was asked for."""
-
-
-class MissingExtraError(EvaluationError):
+class MissingExtraError(AquatintError):
     """An optional package is not installed; the text says how to get it."""
 
 
