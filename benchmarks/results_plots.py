@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from runs import Log
 
-from aquatint.evaluate.plots import save
+from aquatint.drawing import save
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 """Okabe and Ito's, which colour-blind people can tell apart."""

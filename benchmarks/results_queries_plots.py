@@ -13,7 +13,7 @@ from results_plots import COLOURS
 from results_tasks import BARS, PUBLISHED, TABLE_NAMES, TITLES
 from runs import Log
 
-from aquatint.evaluate.plots import save
+from aquatint.drawing import save
 
 LINES = {
     "default": ("default plan", COLOURS[2], "^"),
