@@ -315,3 +315,14 @@ def test_a_statistic_of_nothing_is_unknown(release, model):
     found = answer(first(), replace(empty, model=np.zeros((2, 2))))
     assert np.isnan(found.value)
     assert np.isnan(found.low)
+
+
+def test_a_model_that_the_counts_contradict_is_believed_less():
+    """A cell that the model has rows in and the counts have none: the counts win."""
+    p, functions = np.array([0.02, 0.98]), np.array([[1.0], [0.0]])
+    observed = [Observed(np.arange(2), np.array([20.0, 9980.0]), np.full(2, 900.0), 2)]
+    found = believe(p, 10_000, 100.0, observed, functions, Doubt(0.02, 0.0))
+    assert found.surprise > 3
+    again = believe(p, 10_000, 100.0, observed, functions, Doubt(0.02 * found.surprise, 0.0))
+    assert again.mean[0] < 0.006 < found.mean[0]
+    assert again.surprise == pytest.approx(1.0, abs=0.6)

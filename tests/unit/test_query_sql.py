@@ -3,6 +3,7 @@
 import contextlib
 import math
 import sqlite3
+import time
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aquatint.analyst.query.conditions import is_like
 from aquatint.analyst.query.expectations import expectations
 from aquatint.analyst.query.question import ask
 from aquatint.analyst.synthesize.atoms import Atoms
@@ -261,3 +263,35 @@ WORDS = (
 def test_no_text_gives_anything_but_an_answer_or_a_refusal(words):
     with contextlib.suppress(AquatintError):
         ask(SCHEMA, " ".join(words))
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "fits"),
+    [
+        ("abc", "a%c", True),
+        ("abc", "a_c", True),
+        ("abc", "%", True),
+        ("", "%%", True),
+        ("abcbc", "%bc", True),
+        ("abcb", "%bc", False),
+        ("abc", "ab", False),
+        ("ab", "abc", False),
+        ("a.c", "a.c", True),
+        ("abc", "a.c", False),
+        ("aXbXc", "a%x%c", False),
+    ],
+)
+def test_patterns_are_those_of_sql(text, pattern, fits):
+    assert is_like(text, pattern) is fits
+
+
+def test_a_hostile_pattern_takes_no_time():
+    begun = time.perf_counter()
+    assert not is_like("a" * 200, "%a_" * 60 + "b")
+    assert time.perf_counter() - begun < 1
+
+
+def test_many_conditions_are_one_product(model):
+    text = "select count(*) from data where " + " and ".join(f"age <> {i}" for i in range(25))
+    ((found,),) = answered(model, text)
+    assert found == pytest.approx((CODES["age"] >= 25).sum())

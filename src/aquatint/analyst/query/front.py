@@ -163,10 +163,15 @@ class Query:
         """Give the averages of several groups of functions, at once if that loses nothing."""
         together = [function for functions in asked for function in functions]
         if len(asked) == 1 or not self._engine.apart(together, points):
-            return [self._engine.moments(functions, points) for functions in asked]
-        found = self._engine.moments(together, points)
+            found = []
+            with track("asking", len(asked), show=self._progress) as advance:
+                for functions in asked:
+                    found.append(self._engine.moments(functions, points))
+                    advance(1)
+            return found
+        whole = self._engine.moments(together, points)
         ends = np.cumsum([0, *(len(functions) for functions in asked)])
-        return [found.part(a, b) for a, b in pairwise(ends)]
+        return [whole.part(a, b) for a, b in pairwise(ends)]
 
     def _kept(self, question: Question) -> list[bool]:
         """Say of every group whether ``having`` keeps it, by the estimates alone."""

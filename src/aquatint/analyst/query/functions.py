@@ -7,8 +7,9 @@ where they hold and zero elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -96,25 +97,39 @@ def _too_long() -> DataError:
     return DataError(f"the question has more than {MOST_TERMS:,} parts: ask several shorter ones")
 
 
-@dataclass(frozen=True)
 class Predicate:
     """A condition in SQL's logic of three values: where it is true, and where it is false.
 
-    Where a value is missing it may be neither.
+    Where a value is missing it may be neither. Each side is put together when it is first asked
+    for: the one that a question does not need may be much the longer.
     """
 
-    true: Function
-    false: Function
+    def __init__(
+        self, true: Function | Callable[[], Function], false: Function | Callable[[], Function]
+    ) -> None:
+        self._true, self._false = true, false
+
+    @cached_property
+    def true(self) -> Function:
+        """One where it is true."""
+        return self._true if isinstance(self._true, Function) else self._true()
+
+    @cached_property
+    def false(self) -> Function:
+        """One where it is false."""
+        return self._false if isinstance(self._false, Function) else self._false()
 
     def __and__(self, other: Predicate) -> Predicate:
-        both_wrong = self.false * other.false
-        return Predicate(self.true * other.true, self.false + other.false - both_wrong)
+        return Predicate(
+            lambda: self.true * other.true,
+            lambda: self.false + other.false - self.false * other.false,
+        )
 
     def __or__(self, other: Predicate) -> Predicate:
         return ~(~self & ~other)
 
     def __invert__(self) -> Predicate:
-        return Predicate(self.false, self.true)
+        return Predicate(lambda: self.false, lambda: self.true)
 
 
 ALWAYS = Predicate(Function(1.0), Function(0.0))

@@ -15,7 +15,7 @@ from aquatint.analyst.query.expectations import expectations
 from aquatint.analyst.query.functions import Function, of_column
 from aquatint.analyst.query.levels import Levels, levels_of, meeting
 from aquatint.analyst.query.points import Points
-from aquatint.analyst.query.posterior import Doubt, Observed, believe
+from aquatint.analyst.query.posterior import Belief, Doubt, Observed, believe
 from aquatint.analyst.query.within import inside
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.release.histograms import histograms
@@ -27,6 +27,7 @@ where η is the noise of a joint count as a share of all rows (docs/results/note
 take it to be off by this, intervals by 1.8 times this; in units of the noise on the counts
 it was fitted to, by the second number besides. A column alone is counted well: there the counts may
 say more."""
+SURPRISING = 1.1
 MOST_CELLS = 600
 """So many cells a question may tell apart; more are put together."""
 
@@ -112,14 +113,20 @@ class Knowledge:
         tables = self.counts.over(columns)
         observed = [_observed(table, columns, levels, atoms) for table in tables]
         rows, variance = self.counts.rows(columns)
-        best, safe = (
-            believe(shares, rows, variance, observed, values, Doubt(self.off * times, kappa))
-            for times, kappa in (alone if fine else BEST, SAFE)
-        )
+
+        def belief(doubt: tuple[float, float], more: float) -> Belief:
+            doubted = Doubt(self.off * doubt[0] * more, doubt[1])
+            return believe(shares, rows, variance, observed, values, doubted)
+
+        first = belief(alone if fine else BEST, 1.0)
+        # Counts far from what was expected say that here the model is worse than elsewhere.
+        worse = max(1.0, first.surprise)
+        best = belief(alone if fine else BEST, worse) if worse > SURPRISING else first
+        safe = belief(SAFE, worse)
         there = {n: points[n] for n in columns}
         more = inside(self.model, functions, there, self.histograms, None if fine else self.fine)
         # Levels that were put together average a function: what the model knows is put back.
-        cuts = np.diag(more.bins) > np.maximum(CUT * np.diag(safe.noise)[:-1], 1e-30)
+        cuts = np.diag(more.bins + more.cells) > np.maximum(CUT * np.diag(safe.noise)[:-1], 1e-30)
         off = expectations(self.model, functions, there) - (shares / shares.sum()) @ values
         return Moments(
             best.mean + np.append(off + more.shift, 0.0),

@@ -77,11 +77,15 @@ class Belief:
         Of the errors, shape (m + 1, m + 1).
     noise
         The part of it that comes from the noise of the release.
+    surprise
+        How far the counts moved the averages, in standard deviations of how far they would if the
+        model were off as much as was doubted: the root of the mean square.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
     noise: np.ndarray
+    surprise: float
 
 
 def believe(
@@ -125,15 +129,29 @@ def believe(
     asked = np.column_stack([functions - centre, np.ones(len(p))])
     scaled = asked * scale[:, None]
     solved = solve(seen + np.eye(len(p)), scaled)
-    sums = rows * (p @ asked) + solved.T @ residual
+    moved = solved.T @ residual
+    sums = rows * (p @ asked) + moved
     total = max(float(sums[-1]), 1.0)
     to_average = np.diag(np.append(np.full(len(centre), 1 / total), 1.0))
     to_average[:-1, -1] = -sums[:-1] / total**2
+    within = np.einsum("ij,ij->j", scaled, solved)
+    prior = _before(scaled, spread, scale, tight)
+    expected = np.maximum(prior - within, 1e-12 * prior)[:-1]
+    known = prior[:-1] > 1e-18 * rows**2
+    pulls = moved[:-1][known] ** 2 / expected[known]
     return Belief(
         np.append(centre + sums[:-1] / total, total),
         to_average @ (scaled.T @ solved) @ to_average.T,
         to_average @ (solved.T @ (seen @ solved)) @ to_average.T,
+        float(np.sqrt(pulls.mean())) if known.any() else 0.0,
     )
+
+
+def _before(scaled: np.ndarray, spread: np.ndarray, scale: np.ndarray, tight: float) -> np.ndarray:
+    """Give the variance of each function before the counts speak."""
+    whole = spread.sum()
+    along = scaled.T @ scale
+    return np.asarray(np.sum(scaled**2, axis=0) - (1 - 1 / (tight * whole)) * along**2 / whole)
 
 
 def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -105,6 +105,8 @@ def _read(schema: Schema, tree: Any, masses: Mapping[str, np.ndarray]) -> Questi
     items = [(_name(item), _plain(item)) for item in tree.expressions]
     keys = tuple(_key(item, by) for _, item in items)
     having = _having(tree, dict(items))
+    names = tuple(name for name, _ in items)
+    order, limit = _order(tree, names), _limit(tree)
     groups = []
     for cells in product(*(range(schema.columns[name].cells) for name in by)):
         here = where
@@ -116,10 +118,7 @@ def _read(schema: Schema, tree: Any, masses: Mapping[str, np.ndarray]) -> Questi
         )
         said = tuple(schema.cell_names(n)[c] for n, c in zip(by, cells, strict=True))
         groups.append(Group(said, statistics, reader.kept(having, here) if having else None))
-    names = tuple(name for name, _ in items)
-    return Question(
-        names, keys, tuple(groups), conditions, where, _order(tree, names), _limit(tree)
-    )
+    return Question(names, keys, tuple(groups), conditions, where, order, limit)
 
 
 def _check_form(tree: Any) -> None:

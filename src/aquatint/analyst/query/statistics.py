@@ -60,8 +60,8 @@ def constant(number: float) -> Statistic:
 
 
 def count(value: Value) -> Statistic:
-    """Count the rows where a value is there."""
-    return Statistic((value.present,), lambda e, n: n * e[..., 0])
+    """Count the rows where a value is there; a noisy count below zero is zero."""
+    return Statistic((value.present,), lambda e, n: np.maximum(n * e[..., 0], 0.0))
 
 
 def distinct(name: str, cells: Iterable[int], where: Predicate, size: int) -> Statistic:
