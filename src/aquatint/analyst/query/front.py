@@ -135,11 +135,14 @@ class Query:
         schema = self.release.schema
         ask(schema, text)  # what is wrong with a question is said before anything is fitted
         question = ask(schema, text, self._masses)
-        answers = zip(
-            *(self._answers(question, i) for i in range(len(question.names))), strict=True
-        )
+        found = []
+        with track("asking", len(question.names), show=self._progress) as advance:
+            for item in range(len(question.names)):
+                found.append(self._answers(question, item))
+                advance(1)
+        answers = zip(*found, strict=True)
         lines = zip(question.groups, answers, self._kept(question), strict=True)
-        kept: list[Line] = [(group, found) for group, found, keep in lines if keep]
+        kept: list[Line] = [(group, line) for group, line, keep in lines if keep]
         for name, falls in reversed(question.order):
             place = question.names.index(name)
             kept.sort(key=lambda line: _sorted_by(question, line, place), reverse=falls)
@@ -160,18 +163,14 @@ class Query:
     def _moments(
         self, asked: Sequence[Sequence[Function]], points: Mapping[str, Points]
     ) -> list[Moments]:
-        """Give the averages of several groups of functions, at once if that loses nothing."""
+        """Give the averages of several groups of functions, as many at once as loses nothing."""
         together = [function for functions in asked for function in functions]
-        if len(asked) == 1 or not self._engine.apart(together, points):
-            found = []
-            with track("asking", len(asked), show=self._progress) as advance:
-                for functions in asked:
-                    found.append(self._engine.moments(functions, points))
-                    advance(1)
-            return found
-        whole = self._engine.moments(together, points)
-        ends = np.cumsum([0, *(len(functions) for functions in asked)])
-        return [whole.part(a, b) for a, b in pairwise(ends)]
+        if len(asked) == 1 or self._engine.apart(together, points):
+            whole = self._engine.moments(together, points)
+            ends = np.cumsum([0, *(len(functions) for functions in asked)])
+            return [whole.part(a, b) for a, b in pairwise(ends)]
+        half = len(asked) // 2
+        return self._moments(asked[:half], points) + self._moments(asked[half:], points)
 
     def _kept(self, question: Question) -> list[bool]:
         """Say of every group whether ``having`` keeps it, by the estimates alone."""
