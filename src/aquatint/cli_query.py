@@ -82,8 +82,8 @@ def _open(path: Path, model: Path | None, *, progress: bool) -> Query:
     if model is None or not model.exists():
         return Query(release, progress=progress)
     fitted = load_model(model)
-    if not isinstance(fitted, Mixture) or fitted.schema != release.schema:
-        msg = f"{model} is not a mixture fitted to {path}: leave --model out, or name a new file"
+    if not isinstance(fitted, Mixture):
+        msg = f"{model} holds no mixture: leave --model out, or name a new file"
         raise DataError(msg)
     return Query(release, model=fitted, progress=progress)
 

@@ -22,13 +22,22 @@ import aquatint as aq
 from aquatint.analyst.learn.columns import preparation
 from aquatint.analyst.learn.front import train
 from aquatint.analyst.learn.models import MODELS, named_model
-from aquatint.analyst.learn.rows import TrainingRows, training_rows
+from aquatint.analyst.learn.rows import TrainingRows, joins, training_rows
 from aquatint.analyst.query.sketched import Sketched
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.analyst.synthesize.mixture import fit_mixture
 from aquatint.errors import DataError, ReleaseError
 from aquatint.extras import MissingExtraError
-from aquatint.features import Count
+from aquatint.features import (
+    Count,
+    by_label,
+    cosines,
+    fourier,
+    hermite,
+    onehot,
+    pairs,
+    race,
+)
 
 SCHEMA = aq.Schema.from_dict(
     {
@@ -286,12 +295,33 @@ def test_a_schema_without_a_label_needs_a_target(rows):
         aq.learn(found, LogisticRegression())
 
 
-def test_a_count_alone_trains_nothing(rows):
+def test_a_release_without_the_target_beside_another_column_trains_nothing(rows):
     plain = SCHEMA.with_bins(dict.fromkeys(SCHEMA.columns, 4))
     plan = aq.Plan(plain, (aq.PlannedBlock("count", Count(), 1.0),))
     found = aq.sketch(rows, plain, plan=plan, epsilon=1, delta=1e-6, simulate=1, progress=False)
-    with pytest.raises(ReleaseError, match="only the number of rows"):
+    with pytest.raises(ReleaseError, match="never looked at 'sex' together with another"):
         aq.learn(found, LogisticRegression())
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (onehot({"sex": 2, "job": 3}), False),
+        (pairs({"sex": 2, "job": 3, "ill": 2}, [("job", "ill")]), False),
+        (pairs({"sex": 2, "job": 3}), True),
+        (0.5 * pairs({"sex": 2, "job": 3}), True),
+        (by_label(fourier(["age"], 4), "sex", 2), True),
+        (by_label(fourier(["age"], 4), "ill", 2), False),
+        (hermite(["sex", "age"], 3), False),
+        (fourier(["sex", "age"], 4), True),
+        (fourier(["sex"], 4), False),
+        (cosines(["sex", "age"], 3, pair_order=0), False),
+        (cosines(["sex", "age"], 3), True),
+        (race(["sex", "age"], 2, 4, width=0.5), True),
+    ],
+)
+def test_which_features_say_how_the_target_depends_on_others(made, told):
+    assert joins(made, "sex") is told
 
 
 def test_a_matrix_that_would_fill_the_memory_is_refused(release, model, monkeypatch):

@@ -1,5 +1,6 @@
 """What stands between a question and its answer: pooled counts, levels, beliefs, features."""
 
+import time
 from dataclasses import replace
 from itertools import combinations
 
@@ -326,3 +327,48 @@ def test_a_model_that_the_counts_contradict_is_believed_less():
     again = believe(p, 10_000, 100.0, observed, functions, Doubt(0.02 * found.surprise, 0.0))
     assert again.mean[0] < 0.006 < found.mean[0]
     assert again.surprise == pytest.approx(1.0, abs=0.6)
+
+
+def test_columns_that_were_never_counted_together_are_doubted(frame):
+    """Histograms alone say nothing of dependence: the interval has to be wide enough for it."""
+    twins = frame.assign(height=frame["age"] / 5)[["age", "height"]]
+    columns = {name: SCHEMA.to_dict()["columns"][name] for name in twins}
+    schema = Schema.from_dict({**SCHEMA.to_dict(), "columns": columns, "label": None})
+    plan = aq.m2m_hist(schema)
+    release = aq.sketch(
+        twins, plan.schema, epsilon=20, delta=1e-6, simulate=1, plan=plan, progress=False
+    )
+    found = aq.Query(release, progress=False).covariance(["age", "height"]).iloc[0]
+    truth = twins.cov(ddof=0).iloc[0, 1]
+    assert found["low"] <= truth <= found["high"]
+    assert found["how"] == "model"
+
+
+def test_the_papers_regularisation_can_be_asked_for(waves, frame):
+    truth = frame.dropna()["height"].mean()
+    prior = aq.Query(waves, prior="uniform", tau=1e-6, progress=False).mean("height").value
+    theorem = aq.Query(waves, prior="uniform", tau=1.0, progress=False).mean("height").value
+    eq_5 = aq.Query(waves, prior="uniform", tau=ROWS**-0.5, progress=False).mean("height").value
+    assert prior == pytest.approx(1.0, abs=0.01)  # the middle of the range: nothing is believed
+    assert abs(theorem - truth) < abs(eq_5 - truth) < abs(prior - truth)
+    with pytest.raises(aq.AquatintError, match="give a positive number"):
+        aq.Query(waves, tau=0)
+
+
+def test_what_no_drawn_row_shows_is_not_taken_for_impossible(waves):
+    found = aq.Query(waves, prior="uniform", progress=False).count("height > 1.99999 and age = 9")
+    assert found.high > 0
+
+
+def test_a_column_of_very_many_cells_takes_no_longer(frame):
+    names = [f"c{i}" for i in range(1500)]
+    rng = np.random.default_rng(0)
+    wide = frame[["age", "ill"]].assign(code=rng.choice(names, ROWS))
+    kept = {name: SCHEMA.to_dict()["columns"][name] for name in ("age", "ill")}
+    listed = {"kind": "categorical", "categories": names}
+    schema = Schema.from_dict({**SCHEMA.to_dict(), "columns": {**kept, "code": listed}})
+    release = aq.sketch(wide, schema, epsilon=5, delta=1e-6, simulate=1, progress=False)
+    query = aq.Query(release, model=fit_mixture(release, effort=QUICK, progress=False))
+    begun = time.process_time()
+    query.count("code = 'c7' and age > 3")
+    assert time.process_time() - begun < 5

@@ -216,5 +216,5 @@ def test_a_model_of_another_release_is_refused(run, release, tmp_path):
         other, flat(release).atoms, flat(release).weights, flat(release).probabilities
     )
     flat_of_other.save(tmp_path / "people.model")
-    with pytest.raises(DataError, match="is not a mixture fitted to"):
+    with pytest.raises(ReleaseError, match="a release of 'others' with another schema"):
         raise run("select avg(age) from data").exception

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pandas as pd
 
-from aquatint.analyst.learn.rows import How, TrainingRows, training_rows
+from aquatint.analyst.learn.rows import How, TrainingRows, check_told, training_rows
 from aquatint.analyst.literals import column_of
 from aquatint.columns import RANGED, Boolean, Integer, Numeric
 from aquatint.errors import DataError
@@ -89,6 +89,7 @@ def learn(
     if how not in get_args(How):
         msg = f"unknown way {how!r} to train: choose one of {', '.join(get_args(How))}"
         raise DataError(msg)
+    check_told(release, target)
     found = training_rows(release, how=how, rows=rows, model=model, seed=seed, progress=progress)
     return train(found, estimator, release.schema, target, names, seed=seed)
 

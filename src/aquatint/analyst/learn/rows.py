@@ -24,9 +24,18 @@ from aquatint.analyst.query.sketched import Sketched
 from aquatint.analyst.synthesize import draw
 from aquatint.analyst.synthesize.expect import has_closed_form
 from aquatint.analyst.synthesize.fit import Effort
-from aquatint.analyst.synthesize.mixture import Mixture, can_mix, fit_mixture
+from aquatint.analyst.synthesize.mixture import (
+    Mixture,
+    can_mix,
+    check_same_table,
+    fit_mixture,
+)
 from aquatint.errors import DataError, ReleaseError
-from aquatint.features import Count, leaves
+from aquatint.features import FeatureMap, leaves
+from aquatint.features.algebra import ByLabel, Scaled
+from aquatint.features.cosines import Cosines
+from aquatint.features.hermite import Hermite
+from aquatint.features.marginals import Marginals
 from aquatint.release.histograms import on_simplex
 from aquatint.release.model import Release
 
@@ -82,14 +91,12 @@ def training_rows(
     progress: bool = True,
 ) -> TrainingRows:
     """Draw rows to train on; see `learn` for the parameters."""
-    if all(isinstance(block.map, Count) for block in release.blocks):
-        msg = "the release holds only the number of rows: no model can be trained from it"
-        raise ReleaseError(msg)
     if rows is not None and rows < 1:
         msg = f"cannot train on {rows} rows: give a number from 1 on"
         raise DataError(msg)
     if model is None:
         model = _prior(release, effort, seed, progress=progress)
+    check_same_table(model, release)
     told = _all_told(release)
     if how == "rows" or (how == "auto" and told):
         count = rows or round(min(max(release.count, FEWEST), MOST))
@@ -98,6 +105,33 @@ def training_rows(
     sketched = Sketched(release, model, OFF if told else 1.0, count=rows, seed=seed)
     weights = on_simplex(sketched.weights) * sketched.rows[0]
     return TrainingRows(sketched.draws.frame(), weights).kept(weights > 0)
+
+
+def check_told(release: Release, target: str) -> None:
+    """Refuse a release that has nothing to say of a column together with any other."""
+    parts = [leaf for block in release.blocks for leaf in leaves(block.map)]
+    if not any(joins(leaf, target) for leaf in parts):
+        msg = (
+            f"the release never looked at {target!r} together with another column, so nothing can "
+            "be learned of it: sketch with the default plan, or with a block by its label"
+        )
+        raise ReleaseError(msg)
+
+
+def joins(leaf: FeatureMap, target: str) -> bool:
+    """Whether a feature depends on a column and on another one at once."""
+    if isinstance(leaf, Scaled):
+        return joins(leaf.inner, target)
+    if isinstance(leaf, ByLabel) and leaf.label == target:
+        return True
+    if isinstance(leaf, Marginals):
+        return any(target in columns and len(columns) > 1 for columns in leaf.sets)
+    if isinstance(leaf, Cosines):
+        return any(target in pair for pair in leaf.pairs)
+    if isinstance(leaf, Hermite):  # a sum over columns
+        return False
+    read = leaf.reads[0] | leaf.reads[1]
+    return target in read and len(read) > 1
 
 
 def _prior(release: Release, effort: Effort | None, seed: int, *, progress: bool) -> Mixture:

@@ -21,7 +21,12 @@ from aquatint.analyst.query.question import Group, Question, ask
 from aquatint.analyst.query.sketched import Sketched, counts_alone
 from aquatint.analyst.query.statistics import first, mean_of
 from aquatint.analyst.synthesize.fit import Effort
-from aquatint.analyst.synthesize.mixture import Mixture, can_mix, fit_mixture
+from aquatint.analyst.synthesize.mixture import (
+    Mixture,
+    can_mix,
+    check_same_table,
+    fit_mixture,
+)
 from aquatint.columns import RANGED
 from aquatint.errors import DataError, ReleaseError
 from aquatint.features import Count
@@ -63,6 +68,9 @@ class Query:
         them (default), the product of the columns' own ``"marginals"``, or ``"uniform"``.
     model
         A mixture to use as prior, such as one that was fitted and saved before.
+    tau
+        If given, answer by regression on the features with λ = σ²/(τ·n)²: 1 is Theorem 1 of M2M and
+        1/√n its eq. 5, for comparison.
     level
         How often intervals should hold the truth.
     progress
@@ -75,6 +83,7 @@ class Query:
         *,
         prior: Prior = "synthesizer",
         model: Mixture | None = None,
+        tau: float | None = None,
         level: float = 0.95,
         progress: bool = True,
     ) -> None:
@@ -84,9 +93,13 @@ class Query:
         if not 0 < level < 1:
             msg = f"a level of {level:g} makes no interval: give a number between 0 and 1, like .95"
             raise DataError(msg)
-        self.release, self.prior, self.level = release, prior, level
+        if tau is not None and not 0 < tau < np.inf:
+            msg = f"tau = {tau:g} says nothing of the prior: give a positive number, like 1"
+            raise DataError(msg)
+        self.release, self.prior, self.tau, self.level = release, prior, tau, level
         self._progress = progress
         if model is not None:
+            check_same_table(model, release)
             self.__dict__["model"] = model
 
     @cached_property
@@ -102,15 +115,16 @@ class Query:
 
     @cached_property
     def _engine(self) -> Engine:
-        if not counts_alone(self.release) or self.prior != "synthesizer":
+        plain = self.prior == "synthesizer" and self.tau is None
+        if not counts_alone(self.release) or not plain:
             return self._sketched
         return Knowledge(self.release, self.model)
 
     @cached_property
     def _sketched(self) -> Sketched:
         if self.prior == "uniform" or not can_mix(self.release):
-            return Sketched(self.release, self.model, TAU["uniform"])
-        return Sketched(self.release, broadened(self.model), TAU[self.prior])
+            return Sketched(self.release, self.model, self.tau or TAU["uniform"])
+        return Sketched(self.release, broadened(self.model), self.tau or TAU[self.prior])
 
     @cached_property
     def _masses(self) -> dict[str, np.ndarray]:
@@ -133,7 +147,8 @@ class Query:
             ``value``, ``low``, ``high``, ``stderr``, ``how`` and ``mostly`` (see `Answer`).
         """
         schema = self.release.schema
-        ask(schema, text)  # what is wrong with a question is said before anything is fitted
+        if "model" not in self.__dict__:
+            ask(schema, text)  # what is wrong with a question is said before anything is fitted
         question = ask(schema, text, self._masses)
         found = []
         with track("asking", len(question.names), show=self._progress) as advance:
@@ -328,6 +343,3 @@ def _literal(value: Any) -> str:
     if isinstance(value, (int, float, np.number)):
         return repr(float(value)) if not float(value).is_integer() else str(int(value))
     return "'" + str(value).replace("'", "''") + "'"
-
-
-__all__ = ["Answer", "Points", "Query", "query"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -52,6 +53,12 @@ class Function:
 
     def __sub__(self, other: Function | float) -> Function:
         return self + other * -1.0
+
+    @property
+    def size(self) -> float:
+        """A bound on how large it can be."""
+        largest = (prod(np.abs(v).max() for v in term.values()) for term in self.terms)
+        return abs(self.constant) + float(sum(largest))
 
     @property
     def columns(self) -> frozenset[str]:

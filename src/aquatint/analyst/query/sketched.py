@@ -6,9 +6,8 @@ taken for
 
     E_ψ[f] + a·(sketch − E_ψ[Φ]),    a = argmin E_ψ[(f − a·Φ)²] + λ·|a|²,    λ = σ²/(τ·n)²
 
-(Theorem 1 of M2M has τ = 1; its eq. 5, σ²/n, is there for comparison). The error is Gaussian with
-the noise a·σ and, as what the features leave unexplained, τ times the standard deviation of
-f − a·Φ.
+Theorem 1 of M2M has τ = 1; its eq. 5, λ = σ²/n, is τ = 1/√n. The error is Gaussian with the noise
+a·σ and, as what the features leave unexplained, τ times the standard deviation of f − a·Φ.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from aquatint.analyst.query.moments import How, Moments
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.analyst.synthesize.threads import one_thread
+from aquatint.errors import ReleaseError
 from aquatint.features import Count, FeatureMap, leaves
 from aquatint.features.marginals import Marginals
 from aquatint.release.histograms import noisy_leaves, unscaled
@@ -72,6 +72,9 @@ class Sketched:
                 joint = isinstance(plain, Marginals) and leaf.dim > MOST_COUNTED
                 if not isinstance(plain, Count) and not joint:
                     found.append((leaf, sums, deviation))
+        if not found:
+            msg = "no block of the release is small enough to regress on: ask in SQL, by counts"
+            raise ReleaseError(msg)
         return found
 
     @cached_property
@@ -117,14 +120,18 @@ class Sketched:
         return np.asarray(seen - self.rows[0] * self.centre)
 
     @cached_property
+    def _tall(self) -> np.ndarray:
+        """The centred features and, last, what an error in the number of rows does to them."""
+        last = np.sqrt(self.rows[1]) * self.centre[None]
+        return np.concatenate([self.centred, last.astype(np.float32)])
+
+    @cached_property
     def _factor(self) -> torch.Tensor:
         """The regression's matrix: over features, or over rows where those are fewer."""
-        u, spread = self.centred, np.sqrt(self.rows[1])
-        if self.size <= len(u):
-            matrix = _gram(u) + spread**2 * np.outer(self.centre, self.centre)
+        if self.size <= len(self.centred):
+            matrix = _gram(self.centred) + self.rows[1] * np.outer(self.centre, self.centre)
         else:
-            u = np.concatenate([u, spread * self.centre[None].astype(np.float32)])
-            matrix = _gram(u.T)
+            matrix = _gram(self._tall.T)
         matrix[np.diag_indices(len(matrix))] += 1.0
         factor: torch.Tensor = torch.linalg.cholesky(torch.from_numpy(matrix))
         return factor
@@ -133,10 +140,7 @@ class Sketched:
         """Apply (1 + U·Uᵀ)⁻¹, where U has the centred features and, last, the number of rows."""
         if self.size <= len(self.centred):
             return self._apply(right)
-        u = np.concatenate(
-            [self.centred, np.sqrt(self.rows[1]) * self.centre[None].astype(np.float32)]
-        )
-        return np.asarray(right - u.T @ self._apply(u @ right))
+        return np.asarray(right - self._tall.T @ self._apply(self._tall @ right))
 
     def _apply(self, right: np.ndarray) -> np.ndarray:
         with one_thread():
@@ -148,7 +152,7 @@ class Sketched:
 
         They add up to one; some may be negative (implicit M2M, §3.5).
         """
-        total = self.rows[0] + float(np.sqrt(self.rows[1]) ** 2 * self.centre @ self._surprised)
+        total = self.rows[0] + self.rows[1] * float(self.centre @ self._surprised)
         score = self.centred @ self._surprised.astype(np.float32)
         times = self.tau * self.rows[0] / np.sqrt(len(self.draws)) / max(total, 1.0)
         return np.asarray(1 / len(score) + times * (score - score.mean()), dtype=float)
@@ -161,7 +165,7 @@ class Sketched:
         """Give the averages of functions over the rows, and their errors."""
         values = self.draws.evaluate(functions, points)
         exact = expectations(self.prior, functions, points)
-        return self.regress(values, exact)
+        return self.regress(values, exact, np.array([f.size for f in functions]))
 
     def apart(
         self,
@@ -171,8 +175,22 @@ class Sketched:
         """Whether the functions can be asked about at once: here always."""
         return True
 
-    def regress(self, values: np.ndarray, exact: np.ndarray) -> Moments:
-        """Give averages from the values in the drawn rows and the exact means under the prior."""
+    def regress(
+        self, values: np.ndarray, exact: np.ndarray, size: np.ndarray | None = None
+    ) -> Moments:
+        """Give averages from the values in the drawn rows and the exact means under the prior.
+
+        Parameters
+        ----------
+        values
+            Of each function in each row, shape (rows, m).
+        exact
+            Their means under the prior, shape (m,).
+        size
+            How large each function can be: one drawn row more or less is always possible, also
+            where a function is zero in all of them.
+        """
+        size = np.abs(values).max(0) if size is None else size
         rows, variance = self.rows
         mean = values.mean(0)
         times = self.tau * rows / np.sqrt(len(self.draws))
@@ -195,12 +213,13 @@ class Sketched:
         to_average = np.diag(np.append(np.full(len(mean), 1 / total), 1.0))
         to_average[:-1, -1] = -sums[:-1] / total**2
         noise = to_average @ noise @ to_average.T
+        chance = (size / len(values)) ** 2
         how: How = "m2m"
         return Moments(
             np.append(right + sums[:-1] / total, total),
             noise,
             np.zeros_like(noise),
-            to_average @ covariance @ to_average.T - noise,
+            to_average @ covariance @ to_average.T - noise + np.diag([*chance, 0.0]),
             (how,) * len(mean),
         )
 

@@ -66,7 +66,13 @@ def count(value: Value) -> Statistic:
 
 def distinct(name: str, cells: Iterable[int], where: Predicate, size: int) -> Statistic:
     """Count the categories that some row has: those with at least half a row, by the estimates."""
-    functions = tuple(of_column(name, np.eye(size)[cell]) * where.true for cell in cells)
+
+    def one(cell: int) -> np.ndarray:
+        line = np.zeros(size)
+        line[cell] = 1.0
+        return line
+
+    functions = tuple(of_column(name, one(cell)) * where.true for cell in cells)
     return Statistic(functions, lambda e, n: (e * np.asarray(n)[..., None] >= 0.5).sum(-1))
 
 

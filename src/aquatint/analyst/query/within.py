@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from aquatint.analyst.query.expectations import ComponentMeans
 from aquatint.analyst.query.functions import Function
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.synthesize.atoms import widths_and_edges
@@ -30,8 +31,9 @@ ROUGHEST = 1.0
 SMOOTHEST = 0.002
 UNKNOWN = 0.1
 """r is the guess times the first, between the next two; where nothing is known it is the last."""
-TOGETHER = 0.3
-"""Inside the same atoms two columns are taken to be correlated by so much, one way or the other."""
+TOGETHER, STRANGERS = 0.3, 0.6
+"""Inside the same atoms two columns are taken to be correlated by so much, one way or the other; by
+the second number if they were never counted together, which leaves room for any correlation."""
 
 
 def roughness(column: Any, counts: np.ndarray, variance: float) -> float:
@@ -81,6 +83,7 @@ def inside(
     points: Mapping[str, Points],
     histograms: Mapping[str, tuple[np.ndarray, float]],
     fine: Callable[[str], tuple[np.ndarray, np.ndarray]] | None,
+    together: float = TOGETHER,
 ) -> Inside:
     """Give what the insides of cells add.
 
@@ -97,11 +100,13 @@ def inside(
     fine
         Gives the best estimate of the share of each of a column's cells, and its variance. None if
         fine cells were told apart already, so that only bins are left to ask about.
+    together
+        How far two columns may be correlated inside their atoms.
     """
     size = len(functions)
     shift, cells, bins = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
     if fine is not None:
-        joint = TOGETHER * _varying_together(model, functions, points)
+        joint = together * _varying_together(model, functions, points)
         bins += np.outer(joint, joint)
     for name, read in _by_column(model, functions, points).items():
         if not read.any():
@@ -132,14 +137,8 @@ def _by_column(
     model: Mixture, functions: Sequence[Function], points: Mapping[str, Points]
 ) -> dict[str, np.ndarray]:
     """Give E[f | x_c], for every function and every point of each column that it reads."""
-    known: dict[tuple[str, int], np.ndarray] = {}
+    means = ComponentMeans(model, points)
     probabilities = {n: model.probabilities[:, model.atoms.slices[n]] for n in points}
-
-    def means(name: str, vector: np.ndarray) -> np.ndarray:
-        if (name, id(vector)) not in known:
-            known[name, id(vector)] = model.cells(name) @ points[name].means(vector)
-        return known[name, id(vector)]
-
     out = {name: np.zeros((len(functions), len(p.values))) for name, p in points.items()}
     for place, function in enumerate(functions):
         for term in function.terms:

@@ -179,6 +179,16 @@ def _check(schema: Schema, tensors: Mapping[str, Tensor]) -> None:
         raise ReleaseError(msg)
 
 
+def check_same_table(model: Mixture, release: Release) -> None:
+    """Refuse a model of another table than the release's."""
+    if model.schema != release.schema:
+        msg = (
+            f"the model was fitted to a release of {model.schema.name!r} with another schema: "
+            "leave it out, or fit one to this release"
+        )
+        raise ReleaseError(msg)
+
+
 def fit_mixture(
     release: Release, *, effort: Effort | None = None, seed: int = 0, progress: bool = True
 ) -> Mixture:
