@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aquatint.analyst.synthesize.atoms import HIDDEN, _within
-from aquatint.analyst.synthesize.smoothing import believed, even, smooth
+from aquatint.analyst.synthesize.smoothing import believed, even, falling, smooth
 from aquatint.schema import Schema
 
 RULES = pytest.mark.parametrize("rule", [even, smooth])
@@ -83,3 +83,35 @@ def test_no_histogram_and_no_rows_divide_an_atom_evenly():
     )
     within = _within(schema, "age", np.full(4, -2.0), 0.0, np.zeros(4, dtype=np.int64))
     assert within == pytest.approx(np.full(4, 0.25))
+
+
+@given(
+    scale=st.floats(0.3, 30),
+    before=st.floats(0.1, 5),
+    widths=st.lists(st.floats(0.1, 5), min_size=1),
+)
+def test_a_tail_falls_as_an_exponential_law_does(scale, before, widths):
+    ends = np.concatenate([[0.0], np.cumsum(widths)])
+    truth = np.exp(-ends[:-1] / scale) - np.exp(-ends[1:] / scale)
+    ratio = np.expm1(before / scale)  # of the stretch before to the whole tail
+    found = falling(np.array(widths), before, ratio)
+    assert found.sum() == pytest.approx(1)
+    assert found == pytest.approx(truth / truth.sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_outermost_cells_are_taken_to_lie_close_to_the_rest(missing, upper):
+    columns = {"x": {"kind": "numeric", "bounds": [0, 8], "bins": 8, "missing": missing}}
+    privacy = {"protects": "replace one row"}
+    schema = Schema.from_dict({"name": "tail", "privacy": privacy, "columns": columns})
+    counts, atom = np.array([900.0, 400, 40, 35, -20, 30, -25, 20]), [0, 1, 2, 2, 2, 2, 2, 2]
+    if not upper:
+        counts, atom = counts[::-1], [2 - a for a in atom[::-1]]
+    if missing:
+        counts, atom = np.append(counts, 70.0), [*atom, 3]
+    within = _within(schema, "x", counts, 60.0, np.array(atom))
+    tail = within[np.array(atom) == (2 if upper else 0)][:: 1 if upper else -1]
+    assert (np.diff(tail) < 0).all()
+    assert tail[0] > 0.5
+    assert tail.sum() == pytest.approx(1)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aquatint.analyst.synthesize.smoothing import even, smooth
+from aquatint.analyst.synthesize.smoothing import even, falling, smooth
 from aquatint.columns import RANGED, Date, Integer, Ordered, bin_edges
 from aquatint.features import leaves
 from aquatint.features.marginals import Marginals
@@ -120,16 +120,46 @@ def _within(
     column = schema.columns[name]
     shrunk = smooth if isinstance(column, (*RANGED, Ordered)) else even
     width = _widths(column)
+    expected = _expected(column, width, counts, deviation, atom)
     out = np.ones(len(counts))
     for group in range(int(atom.max()) + 1):
         cells = np.nonzero(atom == group)[0]
         if len(cells) == 1:
             continue
-        found = shrunk(counts[cells], deviation, width[cells])
+        found = shrunk(counts[cells], deviation, expected[cells])
         total, by_width = float(found.sum()), width[cells] / width[cells].sum()
-        shares = on_simplex(found / total) if total > 0 else by_width
-        shares = np.maximum(shares, HIDDEN * deviation / max(total, deviation, 1.0))
+        usual = expected[cells] / expected[cells].sum()
+        shares = on_simplex(found / total) if total > 0 else usual
+        hidden = HIDDEN * deviation / max(total, deviation, 1.0)
+        shares = np.maximum(shares, hidden * len(cells) * usual)
         out[cells] = (1 - POSSIBLE) * shares / shares.sum() + POSSIBLE * by_width
+    return out
+
+
+def _expected(
+    column: Any, width: np.ndarray, counts: np.ndarray, deviation: float, atom: np.ndarray
+) -> np.ndarray:
+    """Give what the cells of an atom are shrunk towards: their widths, or a tail that falls.
+
+    The outermost cells of a range are merged because few rows are there, and those lie close to the
+    rest: a tail is taken to fall as it does from the next atom to this one.
+    """
+    out = width.astype(float)
+    if not isinstance(column, RANGED):
+        return out
+    inside = np.arange(len(width) - bool(column.missing))
+    for cells in (inside, inside[::-1]):
+        outermost = cells[atom[cells] == atom[cells[0]]]
+        rest = cells[atom[cells] != atom[cells[0]]]
+        if len(outermost) == 1 or len(rest) == 0:
+            continue
+        next_to = rest[atom[rest] == atom[rest[0]]]
+        seen = max(float(counts[outermost].sum()), deviation * len(outermost) ** 0.5 / 2)
+        before = float(counts[next_to].sum())
+        if before > 0:
+            tail = outermost[::-1]
+            share = falling(width[tail], float(width[next_to].sum()), before / seen)
+            out[tail] = share * width[tail].sum()
     return out
 
 

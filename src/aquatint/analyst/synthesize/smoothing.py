@@ -44,3 +44,15 @@ def smooth(counts: np.ndarray, deviation: float, widths: np.ndarray) -> np.ndarr
         out = halves.flatten()[np.stack([np.ones_like(split), split], 1).flatten()]
         ends = np.append(np.unique(np.concatenate([left, middle])), len(counts))
     return out
+
+
+def falling(widths: np.ndarray, width_before: float, ratio: float) -> np.ndarray:
+    """Share a tail among its cells, the nearest first, as if it fell exponentially.
+
+    An exponential tail with scale ℓ holds exp(h/ℓ) − 1 times as much in the stretch of width h
+    before it as in itself: that ratio gives ℓ.
+    """
+    scale = width_before / np.log1p(ratio)
+    ends = np.concatenate([[0.0], np.cumsum(widths)]) / scale
+    held = np.maximum(np.exp(-ends[:-1]) - np.exp(-ends[1:]), 1e-12)
+    return np.asarray(held / held.sum())
