@@ -7,10 +7,12 @@ them, as a vector c, are thought of as
 
 where n ± s is the number of rows and σ the noise on each cell's own count. Every function f of a
 row may be off by τ times its own standard deviation, and since the model was fitted to noisy counts
-each cell by κ of their noise besides. The counts of the release are y = A·c + noise. What is known
-of c then is Gaussian too. Its mean is the estimate of M2M (Theorem 1) with the model as prior ψ
-and, if κ is zero, λ = σ²/(τ·n)²: f's expectation is corrected by a·(y − what the model expects),
-where a is the ridge regression of f on what was counted.
+each cell by κ of their noise besides. To the covariance comes n²·t·tᵀ for each tilt t, a direction
+in which the model may be off by more; tilts leave the number of rows alone. The counts of the
+release are y = A·c + noise. What is known of c then is Gaussian too. Its mean is the estimate of
+M2M (Theorem 1) with the model as prior ψ and, if there are no tilts and κ is zero, λ = σ²/(τ·n)²:
+f's expectation is corrected by a·(y − what the model expects), where a is the ridge regression of f
+on what was counted.
 """
 
 from __future__ import annotations
@@ -95,6 +97,7 @@ def believe(
     observed: Sequence[Observed],
     functions: np.ndarray,
     doubt: Doubt,
+    tilts: np.ndarray | None = None,
 ) -> Belief:
     """Give what is known of averages over the rows, and of their number.
 
@@ -110,6 +113,8 @@ def believe(
         Their values in each cell, shape (J, m).
     doubt
         How far the model may be off.
+    tilts
+        Directions in which it may be off by more, in shares of the rows: shape (J, t).
     """
     p = np.maximum(shares, RARE)
     p = p / p.sum()
@@ -128,14 +133,16 @@ def believe(
     centre = p @ functions
     asked = np.column_stack([functions - centre, np.ones(len(p))])
     scaled = asked * scale[:, None]
-    solved = solve(seen + np.eye(len(p)), scaled)
+    more = np.zeros((len(p), 0)) if tilts is None else rows * tilts / scale[:, None]
+    trusted = np.eye(len(p)) - more @ solve(np.eye(more.shape[1]) + more.T @ more, more.T)
+    solved = solve(seen + trusted, scaled)
     moved = solved.T @ residual
     sums = rows * (p @ asked) + moved
     total = max(float(sums[-1]), 1.0)
     to_average = np.diag(np.append(np.full(len(centre), 1 / total), 1.0))
     to_average[:-1, -1] = -sums[:-1] / total**2
     within = np.einsum("ij,ij->j", scaled, solved)
-    prior = _before(scaled, spread, scale, tight)
+    prior = _before(scaled, spread, scale, tight) + np.sum((more.T @ scaled) ** 2, axis=0)
     expected = np.maximum(prior - within, 1e-12 * prior)[:-1]
     known = prior[:-1] > 1e-18 * rows**2
     pulls = moved[:-1][known] ** 2 / expected[known]
