@@ -33,6 +33,14 @@ class Tally:
         self.error += found["error"] * found["asked"]
         self.mostly.update(found["mostly"])
 
+    def merge(self, other: Tally) -> None:
+        """Add the answers of another."""
+        self.asked += other.asked
+        self.held += other.held
+        self.width += other.width
+        self.error += other.error
+        self.mostly.update(other.mostly)
+
     @property
     def share(self) -> float:
         """How often the truth was held."""
@@ -54,6 +62,24 @@ def cases(log: Log) -> Iterator[tuple[str, str, float, dict[str, Tally]]]:
     keys = dict.fromkeys((s["table"], s["method"], s["epsilon"]) for s in settings)
     for name, plan, epsilon in sorted(keys, key=lambda k: (k[1], k[0], k[2])):
         yield name, plan, epsilon, tallies(log.where(table=name, method=plan, epsilon=epsilon))
+
+
+def five(log: Log) -> list[str]:
+    """Write coverage by the five kinds of question, with and without predicates together."""
+    rows, names = [], ("mean", "second moment", "cdf", "covariance", "count")
+    for name, plan, epsilon, found in cases(log):
+        whole = {kind: Tally() for kind in names}
+        for kind, tally in found.items():
+            whole[kind.split(",")[0]].merge(tally)
+        told = [f"{_marked(t)} of {t.asked}" if t.asked else "–" for t in whole.values()]
+        rows.append([name, _plan(plan), f"{epsilon:g}", *told])
+    return table(["table", "plan", "ε", *names], rows) if rows else []
+
+
+def _marked(tally: Tally) -> str:
+    """Give the share in per cent, in bold type outside the band."""
+    text = f"{100 * tally.share:.1f} %"
+    return text if BAND[0] <= tally.share <= BAND[1] else f"**{text}**"
 
 
 def verdict(log: Log) -> list[str]:
@@ -82,8 +108,6 @@ def kinds(log: Log) -> list[str]:
     rows = []
     for name, plan, epsilon, found in cases(log):
         for kind, tally in found.items():
-            share = 100 * tally.share
-            inside = BAND[0] <= tally.share <= BAND[1]
             mostly = [f"{100 * tally.mostly[s] / tally.asked:.0f}" for s in SOURCES]
             rows.append(
                 [
@@ -92,7 +116,7 @@ def kinds(log: Log) -> list[str]:
                     f"{epsilon:g}",
                     kind,
                     str(tally.asked),
-                    f"{share:.1f} %" if inside else f"**{share:.1f} %**",
+                    _marked(tally),
                     scientific(tally.width / tally.asked),
                     scientific(tally.error / tally.asked),
                     " / ".join(mostly),
