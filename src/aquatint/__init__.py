@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aquatint.compare_recipes import me_test as me_test
     from aquatint.compare_recipes import mixed_fourier as mixed_fourier
     from aquatint.compare_recipes import scf_test as scf_test
+    from aquatint.curator.compare.front import compare_private as compare_private
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
@@ -55,6 +56,7 @@ _HOME = {
     "Query": "analyst.query.front",
     "Release": "release",
     "Schema": "schema",
+    "compare_private": "curator.compare.front",
     "dp_hp": "recipes",
     "dp_merf": "recipes",
     "learn": "analyst.learn.front",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,13 +15,17 @@ from aquatint.accounting import Budget, gaussian_loss, laplace_loss
 from aquatint.comparison import CompareError, Comparison
 from aquatint.curator.compare import permutation, ranks, roots, signflip, tcmc, tcs
 from aquatint.curator.compare.defaults import default_map
-from aquatint.curator.compare.samples import Samples, open_samples
+from aquatint.curator.compare.samples import open_samples
 from aquatint.curator.compare.trial import Trial
 from aquatint.curator.ledger import Ledger, Reservation
 from aquatint.curator.noise import add_noise, coins, simulator
 from aquatint.curator.spending import look_before, uninterrupted
-from aquatint.errors import BudgetError, LedgerError
+from aquatint.errors import BudgetError, LedgerError, PlanError
 from aquatint.features.base import FeatureMap
+from aquatint.features.marginals import Count
+from aquatint.features.moments import SecondMoment
+from aquatint.planning import Plan
+from aquatint.recipe_parts import settled_bins
 from aquatint.release.archive import reserved
 from aquatint.schema import Schema
 
@@ -40,7 +44,7 @@ def compare_private(
     delta: float,
     alpha: float = 0.01,
     test: Test = "permutation",
-    features: FeatureMap | None = None,
+    features: FeatureMap | Plan | None = None,
     permutations: int | None = None,
     ridge: float = roots.RIDGE,
     null: tcmc.Null = "noise-aware",
@@ -71,7 +75,8 @@ def compare_private(
         ``"permutation"`` (any sizes, any relation), ``"signflip"`` and ``"tcs"`` (as many rows on
         both sides, "replace one row"), or ``"tcmc"`` (any sizes, any relation).
     features
-        A public feature map; by default chosen from the schema.
+        A public feature map, or a plan that has one, like that of `me_test`; by default chosen
+        from the schema.
     permutations
         How many labellings or swaps the decision is a rank among.
     ridge
@@ -109,7 +114,7 @@ def compare_private(
     budget = Budget(epsilon, delta)
     names = _names(ledger, dataset)
     _check(alpha, test, schema, simulate=simulate, accounted=ledger is not None)
-    chosen = features if features is not None else default_map(schema, test)
+    chosen = _features(features, schema, test)
     samples = open_samples((data_a, data_b), schema, chosen)
     seeded = coins(simulate)
     trial: Trial
@@ -173,3 +178,67 @@ def _spend(
                 file.write(to_json(result).encode())
             room.close()
     return result
+
+
+def to_json(result: Comparison) -> str:
+    """Give a result as JSON text, for a file."""
+    return json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _check(
+    alpha: float, test: str, schema: Schema, *, simulate: int | None, accounted: bool
+) -> None:
+    if test not in TESTS:
+        msg = f"the test must be one of {', '.join(TESTS)}, got {test!r}"
+        raise CompareError(msg)
+    if not 0 < alpha < 0.5:
+        msg = f"alpha must be above 0 and below 0.5, got {alpha}"
+        raise CompareError(msg)
+    if schema.privacy.person is not None:
+        msg = (
+            "a private comparison protects rows, and this schema protects all rows of a person: "
+            "sketch both datasets and compare the releases, or give one row for each person"
+        )
+        raise CompareError(msg)
+    if simulate is not None and accounted:
+        msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
+        raise BudgetError(msg)
+
+
+def _features(given: FeatureMap | Plan | None, schema: Schema, test: str) -> FeatureMap:
+    """Give the features to compare by: those of a plan are its first that are not counts."""
+    if given is None:
+        return default_map(schema, test)
+    if isinstance(given, FeatureMap):
+        return given
+    if given.schema != settled_bins(schema):
+        msg = "the plan was made for another schema: plan again with this one"
+        raise PlanError(msg)
+    for block in given.blocks:
+        if not isinstance(block.map, (Count, SecondMoment)):
+            return block.map
+    msg = "the plan has no features to compare by: take one of me_test, scf_test or mixed_fourier"
+    raise PlanError(msg)
+
+
+def _names(ledger: str | Path | None, dataset: str | Sequence[str] | None) -> list[str]:
+    """Give the accounts to charge: a row is in one dataset, so one that holds both pays once."""
+    names = [dataset] if isinstance(dataset, str) else list(dataset or [])
+    if (ledger is None) is not (not names) or len(names) > 2:
+        msg = "a ledger needs the name of the dataset, or of both, and names need a ledger"
+        raise LedgerError(msg)
+    return list(dict.fromkeys(names))
+
+
+def _reserve(
+    ledger: str | Path | None, names: list[str], trial: Trial, spent: Budget, schema: Schema
+) -> Iterator[Reservation]:
+    if ledger is None:
+        return
+    if spent.pure:
+        # What is accounted for is one statistic against a threshold: see `ranks`.
+        loss = laplace_loss(replace(part, coordinates=1) for part in trial.noised)
+    else:
+        loss = gaussian_loss(trial.noised)
+    for name in names:
+        yield Ledger(ledger).reserve(name, loss, spent, schema.privacy.protects)

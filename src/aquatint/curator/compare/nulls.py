@@ -24,7 +24,7 @@ def weighted_tail(value: float, weights: np.ndarray) -> float:
         return float(np.sin(theta)) / (u * float(np.prod((1 + (shares * u) ** 2) ** 0.25)))
 
     found, _ = quad(integrand, 0, np.inf, limit=2_000)
-    return min(1.0, max(0.0, 0.5 + found / pi))
+    return float(min(1.0, max(0.0, 0.5 + found / pi)))
 
 
 def simulated_tail(value: float, weights: np.ndarray) -> float:

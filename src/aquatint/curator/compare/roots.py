@@ -96,7 +96,8 @@ def roots(pairs: np.ndarray, means: np.ndarray, samples: Samples, ridge: float) 
     matrix = moments + ridge * squared * np.eye(len(moments))
     lower = np.linalg.cholesky(matrix)
     found = solve_triangular(lower, (means / rows).T, lower=True)
-    return np.floor(np.sqrt((found**2).sum(axis=0)) * STEPS).astype(np.int64)
+    whole: np.ndarray = np.floor(np.sqrt((found**2).sum(axis=0)) * STEPS).astype(np.int64)
+    return whole
 
 
 def pairs_of(
@@ -112,9 +113,11 @@ def pairs_of(
     with track("comparing rows", 2 * rows, show=progress) as advance:
         for side in (0, 1):
             start = 0
-            for tile in samples.tiles(side, advance):
-                held[side, start : start + len(tile)] = tile
-                start += len(tile)
+            for encoded in samples.rows(side):
+                held[side, start : start + len(encoded)] = samples.coarse.integers(encoded)
+                start += len(encoded)
+                advance(len(encoded))
     seed = int.from_bytes(coins(16).tobytes(), "little")
     mixed = np.random.default_rng(seed).permutation(rows)
-    return held[0].astype(np.float64) - held[1, mixed]
+    pairs: np.ndarray = held[0].astype(np.float64) - held[1, mixed]
+    return pairs

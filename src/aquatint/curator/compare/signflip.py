@@ -39,16 +39,19 @@ class SignFlip:
 
     @property
     def noised(self) -> tuple[Noised, ...]:
+        """Laplace noise on every statistic."""
         rows, features = self.samples.sizes[0], self.samples.coarse.map.dim
         moved = roots.sensitivity(rows, self.ridge, features)
         return (ranks.noise_for(moved, self.count + 1, self.budget.epsilon),)
 
     def exact(self, *, progress: bool) -> list[np.ndarray]:
+        """Give the statistics of the data and of all swaps: private."""
         pairs = roots.pairs_of(self.samples, self.coins, progress=progress)
         means = np.vstack([pairs.sum(axis=0), flipped(pairs, self.count, self.coins)])
         return [roots.roots(pairs, means, self.samples, self.ridge)]
 
     def conclude(self, noisy: Sequence[np.ndarray]) -> Conclusion:
+        """Decide by the rank; nothing else of it is private."""
         return Conclusion(
             ranks.rejects(noisy[0], self.alpha),
             f"sign-flip test, {self.samples.coarse.map.dim} features, ridge {self.ridge:g}",

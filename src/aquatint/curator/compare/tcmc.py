@@ -91,6 +91,7 @@ class MeanAndCovariance:
 
     @cached_property
     def noised(self) -> tuple[Noised, ...]:
+        """Gaussian noise on the difference, the pooled sums and, if private, the sizes."""
         privacy = self.schema.privacy
         mean, second = (block.map for block in self.plan.blocks)
         moved = difference_sensitivity(self.map, self.sizes, replaces=privacy.replaces)
@@ -106,6 +107,7 @@ class MeanAndCovariance:
         return tuple(replace(v, scale=s) for v, s in zip(vectors, scales, strict=True))
 
     def exact(self, *, progress: bool) -> list[np.ndarray]:
+        """Sum both datasets: private."""
         first, second = (accumulate(each, self.plan, progress=progress) for each in self.data)
         if (first.rows, second.rows) != self.sizes:
             msg = "the data changed while they were read: start again with data that stay still"
@@ -117,6 +119,7 @@ class MeanAndCovariance:
         return vectors
 
     def conclude(self, noisy: Sequence[np.ndarray]) -> Conclusion:
+        """Whiten the noisy difference and look it up in the null."""
         sizes = (float(self.sizes[0]), float(self.sizes[1]))
         if not self.schema.privacy.replaces:
             told = np.maximum(noisy[3] / COUNT_STEPS, 1.0)
@@ -187,7 +190,9 @@ def difference(first: PrivateSum, second: PrivateSum) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
-def difference_sensitivity(feature_map: FeatureMap, sizes: tuple[int, int], *, replaces: bool) -> int:
+def difference_sensitivity(
+    feature_map: FeatureMap, sizes: tuple[int, int], *, replaces: bool
+) -> int:
     """Bound how far one row moves `difference` in L2, in grid steps; rounding down adds √J."""
     squared = int(grid_of(feature_map).bound.replace_l2_squared)
     if replaces:

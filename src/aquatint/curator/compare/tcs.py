@@ -3,11 +3,11 @@
 The paper adds noise to s by its Theorem 1, which is false (see `roots`). Here √q is released, whose
 sensitivity is proved there, and with a small part of the budget the trace of Λ.
 
-*Null.* If nothing differs, n·q is about Σ_j λ_j/(λ_j + γ)·χ²_j with λ the eigenvalues of Λ, of which
-only the trace is known: not after which law. So the p-value is the largest over spectra with a
-trace as large as it may be: equal over r of the J eigenvalues, or with one that is apart from r
-equal ones. That no other spectrum is worse is not proved; it is searched for in the tests. The
-trace is taken larger by its noise, and the chance α/20 that this is too little is added.
+*Null.* If nothing differs, n·q is about Σ_j λ_j/(λ_j + γ)·χ²_j with λ the eigenvalues of Λ, of
+which only the trace is known. So the p-value is the largest over spectra with a trace as large as
+it may be: r of the J eigenvalues equal and the others zero, or one more that is apart from them.
+That no other spectrum is worse is not proved; the tests search for one. The trace is taken larger
+by its noise, and the chance α/20 that this is too little is added.
 """
 
 from __future__ import annotations
@@ -60,12 +60,14 @@ class PerturbedStatistic:
         return tuple(replace(v, scale=s) for v, s in zip(vectors, scales, strict=True))
 
     def exact(self, *, progress: bool) -> list[np.ndarray]:
+        """Give the root and the trace: private."""
         pairs = roots.pairs_of(self.samples, self.coins, progress=progress)
         root = roots.roots(pairs, pairs.sum(axis=0)[None], self.samples, self.ridge)
         trace = sum(int(value) for value in (pairs**2).sum(axis=0))
         return [root, np.array([trace], dtype=np.int64)]
 
     def conclude(self, noisy: Sequence[np.ndarray]) -> Conclusion:
+        """Decide by the noisy root, against the worst null with the noisy trace."""
         rows, features = self.samples.sizes[0], self.samples.coarse.map.dim
         statistic = sqrt(rows) * int(noisy[0][0]) / roots.STEPS
         spread = sqrt(rows) * self.noised[0].scale / roots.STEPS
