@@ -38,6 +38,7 @@ from aquatint.curator.compare.trial import Conclusion
 from aquatint.curator.sketch import accumulate
 from aquatint.features.base import FeatureMap
 from aquatint.features.grid import COUNT_STEPS, grid_of, sensitivity
+from aquatint.features.marginals import Count
 from aquatint.features.moments import second_moment
 from aquatint.planning import Plan, PlannedBlock
 from aquatint.recipe_parts import settled_bins
@@ -84,16 +85,20 @@ class MeanAndCovariance:
     @cached_property
     def plan(self) -> Plan:
         """What is summed on either side."""
-        blocks = {"mean": self.map, "second moment": second_moment(self.map)}
+        blocks: dict[str, FeatureMap] = {"mean": self.map}
+        blocks["second moment"] = second_moment(self.map)
+        if not self.schema.privacy.replaces:
+            blocks["count"] = Count()
+        share = 1 / len(blocks)
         return Plan(
-            settled_bins(self.schema), tuple(PlannedBlock(n, m, 0.5) for n, m in blocks.items())
+            settled_bins(self.schema), tuple(PlannedBlock(n, m, share) for n, m in blocks.items())
         )
 
     @cached_property
     def noised(self) -> tuple[Noised, ...]:
         """Gaussian noise on the difference, the pooled sums and, if private, the sizes."""
         privacy = self.schema.privacy
-        mean, second = (block.map for block in self.plan.blocks)
+        mean, second = (block.map for block in self.plan.blocks[:2])
         moved = difference_sensitivity(self.map, self.sizes, replaces=privacy.replaces)
         vectors = [
             Noised(mean.dim, 1.0, moved**2, mean.dim * moved),
@@ -112,11 +117,9 @@ class MeanAndCovariance:
         if (first.rows, second.rows) != self.sizes:
             msg = "the data changed while they were read: start again with data that stay still"
             raise CompareError(msg)
-        pooled = [(a + b).numpy() for a, b in zip(first.totals, second.totals, strict=True)]
-        vectors = [difference(first, second), *pooled]
-        if not self.schema.privacy.replaces:
-            vectors.append(np.array(self.sizes, dtype=np.int64) * COUNT_STEPS)
-        return vectors
+        pairs = [(a.numpy(), b.numpy()) for a, b in zip(first.totals, second.totals, strict=True)]
+        vectors = [difference(first, second), *(a + b for a, b in pairs[:2])]
+        return [*vectors, *(np.concatenate(counted) for counted in pairs[2:])]
 
     def conclude(self, noisy: Sequence[np.ndarray]) -> Conclusion:
         """Whiten the noisy difference and look it up in the null."""
