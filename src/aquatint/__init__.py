@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aquatint import features as features
     from aquatint.accounting import Budget as Budget
+    from aquatint.analyst.compare.front import compare as compare
+    from aquatint.analyst.compare.front import compare_all as compare_all
     from aquatint.analyst.learn.estimators import AquatintClassifier as AquatintClassifier
     from aquatint.analyst.learn.estimators import AquatintRegressor as AquatintRegressor
     from aquatint.analyst.learn.files import load_learned as load_learned
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from aquatint.analyst.synthesize.front import load_model as load_model
     from aquatint.analyst.synthesize.front import sample as sample
     from aquatint.analyst.synthesize.front import synthesize as synthesize
+    from aquatint.compare_recipes import me_test as me_test
+    from aquatint.compare_recipes import mixed_fourier as mixed_fourier
+    from aquatint.compare_recipes import scf_test as scf_test
+    from aquatint.comparison import CompareError as CompareError
+    from aquatint.comparison import Comparison as Comparison
+    from aquatint.comparison import Difference as Difference
+    from aquatint.curator.compare.front import compare_private as compare_private
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
@@ -46,12 +55,18 @@ _HOME = {
     "AquatintError": "errors",
     "AquatintRegressor": "analyst.learn.estimators",
     "Budget": "accounting",
+    "CompareError": "comparison",
+    "Comparison": "comparison",
+    "Difference": "comparison",
     "Ledger": "curator.ledger",
     "Plan": "planning",
     "PlannedBlock": "planning",
     "Query": "analyst.query.front",
     "Release": "release",
     "Schema": "schema",
+    "compare": "analyst.compare.front",
+    "compare_all": "analyst.compare.front",
+    "compare_private": "curator.compare.front",
     "dp_hp": "recipes",
     "dp_merf": "recipes",
     "learn": "analyst.learn.front",
@@ -62,11 +77,14 @@ _HOME = {
     "m2m_hist": "m2m_recipes",
     "m2m_race": "m2m_recipes",
     "m2m_rff": "m2m_recipes",
+    "me_test": "compare_recipes",
+    "mixed_fourier": "compare_recipes",
     "plan": "table_plan",
     "preview": "previewing",
     "query": "analyst.query.front",
     "sample": "analyst.synthesize.front",
     "save_learned": "analyst.learn.files",
+    "scf_test": "compare_recipes",
     "sketch": "curator.sketch",
     "synthesize": "analyst.synthesize.front",
 }
