@@ -19,7 +19,7 @@ from aquatint.analyst.query.expectations import expectations
 from aquatint.analyst.query.front import QUICK
 from aquatint.analyst.query.levels import Levels, levels_of, meeting
 from aquatint.analyst.query.moments import Knowledge
-from aquatint.analyst.query.posterior import Doubt, Observed, believe
+from aquatint.analyst.query.posterior import Doubt, Observed, believe, gather
 from aquatint.analyst.query.priors import flat
 from aquatint.analyst.query.question import ask
 from aquatint.analyst.query.sketched import Sketched
@@ -134,7 +134,7 @@ def test_beliefs_are_those_of_conditioning(cells, seed, tilted):
     functions = rng.normal(size=(cells, 2))
     below, signs = p / 3, [rng.uniform(-1, 1, cells) for _ in range(tilted)]
     more = tilts(p, below, signs) if tilted else None
-    found = believe(p, rows, variance, observed, functions, doubt, more)
+    found = believe(p, rows, variance, gather(p, rows, observed), functions, doubt, more)
     spread = (0.2 * rows) ** 2 * (np.diag(p) - np.outer(p, p)) + variance * np.outer(p, p)
     if more is not None:
         assert more.shape == (cells, 1 + tilted)
@@ -194,12 +194,13 @@ def test_strong_dependence_that_noise_blurs_is_read_off_the_counts():
         seen = [Observed(np.arange(cells**2), counts, np.full(cells**2, noise**2), 2)]
         below = hidden(model.reshape(-1), 10_000, seen)
         more = tilts(model.reshape(-1), below, [sign])
+        told = gather(model.reshape(-1), 10_000, seen)
         for tilted, found in errors.items():
             belief = believe(
                 model.reshape(-1),
                 10_000,
                 1.0,
-                seen,
+                told,
                 product,
                 Doubt(0.02, 0.3),
                 more if tilted else None,
@@ -212,9 +213,9 @@ def test_without_doubt_the_model_is_believed_and_with_much_the_counts():
     p, functions = np.array([0.5, 0.3, 0.2]), np.eye(3)
     counted = np.array([700.0, 200.0, 100.0])
     observed = [Observed(np.arange(3), counted, np.full(3, 1.0), 1)]
-    sure = believe(p, 1000, 1.0, observed, functions, Doubt(1e-6, 0.0))
+    sure = believe(p, 1000, 1.0, gather(p, 1000, observed), functions, Doubt(1e-6, 0.0))
     np.testing.assert_allclose(sure.mean[:-1], p, atol=1e-4)
-    open_ = believe(p, 1000, 1.0, observed, functions, Doubt(10.0, 0.0))
+    open_ = believe(p, 1000, 1.0, gather(p, 1000, observed), functions, Doubt(10.0, 0.0))
     np.testing.assert_allclose(open_.mean[:-1], counted / 1000, atol=1e-3)
 
 
@@ -380,9 +381,11 @@ def test_a_model_that_the_counts_contradict_is_believed_less():
     """A cell that the model has rows in and the counts have none: the counts win."""
     p, functions = np.array([0.02, 0.98]), np.array([[1.0], [0.0]])
     observed = [Observed(np.arange(2), np.array([20.0, 9980.0]), np.full(2, 900.0), 2)]
-    found = believe(p, 10_000, 100.0, observed, functions, Doubt(0.02, 0.0))
+    found = believe(p, 10_000, 100.0, gather(p, 10_000, observed), functions, Doubt(0.02, 0.0))
     assert found.surprise > 3
-    again = believe(p, 10_000, 100.0, observed, functions, Doubt(0.02 * found.surprise, 0.0))
+    again = believe(
+        p, 10_000, 100.0, gather(p, 10_000, observed), functions, Doubt(0.02 * found.surprise, 0.0)
+    )
     assert again.mean[0] < 0.006 < found.mean[0]
     assert again.surprise == pytest.approx(1.0, abs=0.6)
 

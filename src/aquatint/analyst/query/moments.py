@@ -16,7 +16,7 @@ from aquatint.analyst.query.expectations import expectations
 from aquatint.analyst.query.functions import Function, of_column
 from aquatint.analyst.query.levels import Levels, levels_of, meeting
 from aquatint.analyst.query.points import Points
-from aquatint.analyst.query.posterior import Belief, Doubt, Observed, believe
+from aquatint.analyst.query.posterior import Belief, Doubt, Observed, believe, gather
 from aquatint.analyst.query.tilts import hidden, sides, tilts
 from aquatint.analyst.query.within import STRANGERS, TOGETHER, inside
 from aquatint.analyst.synthesize.mixture import Mixture
@@ -130,12 +130,13 @@ class Knowledge:
         met = _acquainted(columns, tables)
         off = self.off if met else max(self.off, UNSEEN)
 
+        evidence = gather(shares, rows, observed)
         below = hidden(shares, rows, observed)
         doubtful = tilts(shares, below, read.signs(levels, self.sides))
 
         def belief(doubt: tuple[float, float], more: float, much: float) -> Belief:
             doubted = Doubt(off * doubt[0] * more, doubt[1])
-            return believe(shares, rows, variance, observed, values, doubted, much * doubtful)
+            return believe(shares, rows, variance, evidence, values, doubted, much * doubtful)
 
         first = belief(alone if fine else BEST, 1.0, HIDDEN[0])
         # Counts far from what was expected say that here the model is worse than elsewhere.

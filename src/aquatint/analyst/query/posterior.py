@@ -51,6 +51,42 @@ class Observed:
     columns: int
 
 
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was counted, against what the model expects, over the J cells of a question.
+
+    Attributes
+    ----------
+    information
+        Of each two cells: the sum of one over the noise's variance, of the counts that hold both.
+    push
+        What the counts have above the model's, over the variance, added up for each cell.
+    own_noise
+        The variance of the noise on each cell's own count.
+    """
+
+    information: np.ndarray
+    push: np.ndarray
+    own_noise: np.ndarray
+
+
+def gather(shares: np.ndarray, rows: float, observed: Sequence[Observed]) -> Evidence:
+    """Put together what several tables tell; it serves for any doubt."""
+    p = _above_zero(shares)
+    information, push = np.zeros((len(p), len(p))), np.zeros(len(p))
+    for table in observed:
+        weight = 1 / table.variance[table.part]
+        information += np.where(table.part[:, None] == table.part, weight[:, None], 0.0)
+        expected = np.bincount(table.part, weights=rows * p, minlength=len(table.sums))
+        push += weight * (table.sums - expected)[table.part]
+    return Evidence(information, push, _own_noise(p, observed))
+
+
+def _above_zero(shares: np.ndarray) -> np.ndarray:
+    p = np.maximum(shares, RARE)
+    return np.asarray(p / p.sum())
+
+
 @dataclass(frozen=True)
 class Doubt:
     """How far the model may be off.
@@ -94,7 +130,7 @@ def believe(
     shares: np.ndarray,
     rows: float,
     variance: float,
-    observed: Sequence[Observed],
+    evidence: Evidence,
     functions: np.ndarray,
     doubt: Doubt,
     tilts: np.ndarray | None = None,
@@ -107,7 +143,7 @@ def believe(
         The model's share of each of the J cells.
     rows, variance
         The number of rows, and how uncertain it is.
-    observed
+    evidence
         What was counted.
     functions
         Their values in each cell, shape (J, m).
@@ -116,26 +152,22 @@ def believe(
     tilts
         Directions in which it may be off by more, in shares of the rows: shape (J, t).
     """
-    p = np.maximum(shares, RARE)
-    p = p / p.sum()
-    spread = (doubt.tau * rows) ** 2 * p + doubt.kappa**2 * _own_noise(p, observed)
+    p = _above_zero(shares)
+    spread = (doubt.tau * rows) ** 2 * p + doubt.kappa**2 * evidence.own_noise
     scale = np.sqrt(spread)  # cells in units of their own doubt: all of like size
     tight = 1 / max(variance, (LEAST_SPREAD * rows) ** 2)
-    seen = (tight - 1 / spread.sum()) * np.outer(scale, scale)
-    residual = np.zeros(len(p))
-    for table in observed:
-        same = table.part[:, None] == table.part[None, :]
-        weight = scale / table.variance[table.part]
-        seen += np.where(same, np.outer(weight, scale), 0.0)
-        expected = np.bincount(table.part, weights=rows * p, minlength=len(table.sums))
-        residual += weight * (table.sums - expected)[table.part]
+    seen = evidence.information + (tight - 1 / spread.sum())
+    seen *= scale[:, None]
+    seen *= scale
+    residual = scale * evidence.push
     # Functions are centred: what an average owes to the number of rows cancels before rounding.
     centre = p @ functions
     asked = np.column_stack([functions - centre, np.ones(len(p))])
     scaled = asked * scale[:, None]
     more = np.zeros((len(p), 0)) if tilts is None else rows * tilts / scale[:, None]
-    trusted = np.eye(len(p)) - more @ solve(np.eye(more.shape[1]) + more.T @ more, more.T)
-    solved = solve(seen + trusted, scaled)
+    whole = seen - more @ solve(np.eye(more.shape[1]) + more.T @ more, more.T)
+    whole[np.diag_indices_from(whole)] += 1.0
+    solved = solve(whole, scaled)
     moved = solved.T @ residual
     sums = rows * (p @ asked) + moved
     total = max(float(sums[-1]), 1.0)
