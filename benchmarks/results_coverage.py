@@ -13,6 +13,7 @@ from runs import Log
 
 BAND = (0.92, 0.98)
 SOURCES = ("noise", "bins", "model")
+FIVE = ("mean", "second moment", "cdf", "covariance", "count")
 
 
 @dataclass
@@ -66,14 +67,22 @@ def cases(log: Log) -> Iterator[tuple[str, str, float, dict[str, Tally]]]:
 
 def five(log: Log) -> list[str]:
     """Write coverage by the five kinds of question, with and without predicates together."""
-    rows, names = [], ("mean", "second moment", "cdf", "covariance", "count")
+    rows: list[list[str]] = []
+    together: dict[tuple[str, float], dict[str, Tally]] = {}
     for name, plan, epsilon, found in cases(log):
-        whole = {kind: Tally() for kind in names}
+        whole = together.setdefault((plan, epsilon), {kind: Tally() for kind in FIVE})
+        here = {kind: Tally() for kind in FIVE}
         for kind, tally in found.items():
-            whole[kind.split(",")[0]].merge(tally)
-        told = [f"{_marked(t)} of {t.asked}" if t.asked else "–" for t in whole.values()]
-        rows.append([name, _plan(plan), f"{epsilon:g}", *told])
-    return table(["table", "plan", "ε", *names], rows) if rows else []
+            for tallied in (here, whole):
+                tallied[kind.split(",")[0]].merge(tally)
+        rows.append([name, _plan(plan), f"{epsilon:g}", *map(_told, here.values())])
+    for (plan, epsilon), whole in together.items():
+        rows.append(["*all*", _plan(plan), f"{epsilon:g}", *map(_told, whole.values())])
+    return table(["table", "plan", "ε", *FIVE], rows) if rows else []
+
+
+def _told(tally: Tally) -> str:
+    return f"{_marked(tally)} of {tally.asked:,}" if tally.asked else "–"
 
 
 def _marked(tally: Tally) -> str:
