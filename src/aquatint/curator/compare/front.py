@@ -145,7 +145,7 @@ def compare_private(
         samples = open_samples(data, schema, all_columns(candidates))
         to_choose, to_test = split(samples, seeded)
         trials = [trial_of(to_test.seen_by(each)) for each in candidates]
-        choice = Choice(to_choose, candidates, epsilon)
+        choice = Choice(to_choose, candidates, epsilon, seeded)
     spent = budget if trials[0].noise == "discrete gaussian" else Budget(epsilon, 0.0)
     loss = loss_of(trials, choice, spent)
     with ExitStack() as holds:
