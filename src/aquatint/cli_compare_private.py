@@ -35,8 +35,15 @@ def compare_private(
     test: Annotated[Test, typer.Option(help="which test")] = Test.permutation,
     alpha: Annotated[float, typer.Option(help="the level of the test")] = 0.01,
     plan: Annotated[
-        Path | None, typer.Option(help="a plan file with features to compare by")
+        list[Path] | None,
+        typer.Option(help="a plan file with features to compare by; several with --choose"),
     ] = None,
+    choose: Annotated[
+        bool,
+        typer.Option(
+            "--choose", help="choose privately between the plans, or between length scales"
+        ),
+    ] = False,
     permutations: Annotated[
         int | None, typer.Option(min=1, help="how many labellings or swaps to rank among")
     ] = None,
@@ -55,10 +62,15 @@ def compare_private(
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress")] = False,
 ) -> None:
     """Spend a privacy budget once to say whether two private datasets differ."""
+    from aquatint.comparison import CompareError
     from aquatint.curator.compare.front import compare_private as ask
     from aquatint.planning import Plan
     from aquatint.schema import Schema
 
+    plans = [Plan.load(each) for each in plan or []]
+    if len(plans) > 1 and not choose:
+        msg = "several plans: give one of them, or --choose to choose between them privately"
+        raise CompareError(msg)
     with unspent_if_interrupted():
         found = ask(
             data_a,
@@ -68,7 +80,8 @@ def compare_private(
             delta=delta,
             alpha=alpha,
             test=test.value,
-            features=Plan.load(plan) if plan is not None else None,
+            features=plans[0] if plans and not choose else None,
+            choose_from=(plans or "length scales") if choose else None,
             permutations=permutations,
             conservative=conservative,
             ledger=ledger,

@@ -1,10 +1,11 @@
-"""Which features a test takes where none are given: from the schema alone."""
+"""Which features a test takes, or chooses from, where none are given: from the schema alone."""
 
 from __future__ import annotations
 
 from math import sqrt
 
 from aquatint.compare_recipes import me_test
+from aquatint.comparison import CompareError
 from aquatint.features import fourier
 from aquatint.features.algebra import concat, scale
 from aquatint.features.base import FeatureMap
@@ -22,6 +23,11 @@ of a range. If a column's standard deviation is v, a change of one variance move
 about k/L² with k = exp(−d(v² + SPREAD²)/2L²), which is largest at L² = d(v² + SPREAD²)/2. WIDTH is
 somewhat more than that for v = 0.1, so that wider columns are not lost."""
 
+CHOICES = (0.3, 0.1, 0.03, 0.01)
+"""Fractions of a declared range to choose from, each for all frequencies."""
+WIDTHS = (0.5, 1.0, 2.0, 4.0)
+"""Lengths of the kernel at locations to choose from, in terms of the usual one."""
+
 
 def default_map(schema: Schema, test: str) -> FeatureMap:
     """Give the features: Fourier for the permutation test, kernel values at locations for others.
@@ -30,9 +36,35 @@ def default_map(schema: Schema, test: str) -> FeatureMap:
     """
     if test == "permutation":
         return _fourier(settled_bins(schema))
-    columns = len(schema.columns)
-    plan = me_test(schema, spread=SPREAD, length_scale=WIDTH * sqrt(columns))
+    return _locations(schema, 1.0)
+
+
+def default_candidates(schema: Schema, test: str) -> tuple[FeatureMap, ...]:
+    """Give features that differ in their length scale, for a private choice among them.
+
+    For the permutation test these are Fourier features of one scale each, as many as the default
+    has of all scales, and the default itself; for others locations with wider and narrower kernels.
+    """
+    if test != "permutation":
+        return tuple(_locations(schema, width) for width in WIDTHS)
+    settled = settled_bins(schema)
+    numbers, others = with_order(settled)
+    if not numbers:
+        msg = "no column has an order, so there are no length scales to choose from: drop choose"
+        raise CompareError(msg)
+    count = len(LENGTH_SCALES) * _frequencies(numbers)
+    waves = [fourier(numbers, count, length_scale=size, kernel="mixed") for size in CHOICES]
+    return (*(beside(settled, each, numbers, others) for each in waves), _fourier(settled))
+
+
+def _locations(schema: Schema, width: float) -> FeatureMap:
+    scale = width * WIDTH * sqrt(len(schema.columns))
+    plan = me_test(schema, spread=SPREAD, length_scale=scale)
     return next(block.map for block in plan.blocks if not isinstance(block.map, Count))
+
+
+def _frequencies(numbers: list[str]) -> int:
+    return 2 * max(FREQUENCIES, 2 * len(numbers))
 
 
 def _fourier(schema: Schema) -> FeatureMap:
@@ -43,7 +75,7 @@ def _fourier(schema: Schema) -> FeatureMap:
     numbers, others = with_order(schema)
     waves = None
     if numbers:
-        count = 2 * max(FREQUENCIES, 2 * len(numbers))
+        count = _frequencies(numbers)
         weight = 1 / sqrt(len(LENGTH_SCALES))
         waves = concat(
             *(

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from aquatint.accounting import Budget, gaussian_loss, laplace_loss
+from aquatint.accounting import Budget
 from aquatint.comparison import CompareError, Comparison
 from aquatint.curator.compare import permutation, ranks, roots, signflip, tcmc, tcs
-from aquatint.curator.compare.defaults import default_map
-from aquatint.curator.compare.samples import open_samples
+from aquatint.curator.compare.accounts import account_names, loss_of, reserve
+from aquatint.curator.compare.choice import Choice, all_columns
+from aquatint.curator.compare.defaults import default_candidates, default_map
+from aquatint.curator.compare.samples import Samples, open_samples
+from aquatint.curator.compare.splitting import split
 from aquatint.curator.compare.trial import Trial
-from aquatint.curator.ledger import Ledger, Reservation
-from aquatint.curator.noise import add_noise, coins, simulator
+from aquatint.curator.ledger import Reservation
+from aquatint.curator.noise import add_noise, choose, chooser, coins, simulator
 from aquatint.curator.spending import look_before, uninterrupted
-from aquatint.errors import BudgetError, LedgerError, PlanError
+from aquatint.errors import BudgetError, PlanError
 from aquatint.features.base import FeatureMap
 from aquatint.features.marginals import Count
 from aquatint.features.moments import SecondMoment
@@ -45,6 +47,7 @@ def compare_private(
     alpha: float = 0.01,
     test: Test = "permutation",
     features: FeatureMap | Plan | None = None,
+    choose_from: Sequence[FeatureMap | Plan] | str | None = None,
     permutations: int | None = None,
     ridge: float = roots.RIDGE,
     null: tcmc.Null = "noise-aware",
@@ -77,6 +80,10 @@ def compare_private(
     features
         A public feature map, or a plan that has one, like that of `me_test`; by default chosen
         from the schema.
+    choose_from
+        Public feature maps or plans, or ``"length scales"`` for some that follow from the schema:
+        one of them is chosen privately on a third of the rows, and the others are tested by it. It
+        costs no more than ε in all. For permutation and signflip.
     permutations
         How many labellings or swaps the decision is a rank among.
     ridge
@@ -112,55 +119,73 @@ def compare_private(
     True
     """
     budget = Budget(epsilon, delta)
-    names = _names(ledger, dataset)
+    names = account_names(ledger, dataset)
     _check(alpha, test, schema, simulate=simulate, accounted=ledger is not None)
-    chosen = _features(features, schema, test)
-    samples = open_samples((data_a, data_b), schema, chosen)
-    seeded = coins(simulate)
-    trial: Trial
-    if test == "tcmc":
-        trial = tcmc.MeanAndCovariance(
-            (data_a, data_b), schema, chosen, samples.sizes, budget, alpha, null, conservative
-        )
-    elif test == "tcs":
-        trial = tcs.PerturbedStatistic(samples, budget, alpha, seeded, ridge)
-    else:
+    data, seeded = (data_a, data_b), coins(simulate)
+
+    def trial_of(samples: Samples) -> Trial:
+        if test == "tcmc":
+            looked_at = samples.coarse.map
+            return tcmc.MeanAndCovariance(
+                data, schema, looked_at, samples.sizes, budget, alpha, null, conservative
+            )
+        if test == "tcs":
+            return tcs.PerturbedStatistic(samples, budget, alpha, seeded, ridge)
         count = ranks.how_many(alpha, permutations)
         if test == "signflip":
-            trial = signflip.SignFlip(samples, budget, alpha, count, seeded, ridge)
-        else:
-            trial = permutation.Permutation(samples, budget, alpha, count, seeded)
-    spent = budget if trial.noise == "discrete gaussian" else Budget(epsilon, 0.0)
+            return signflip.SignFlip(samples, budget, alpha, count, seeded, ridge)
+        return permutation.Permutation(samples, budget, alpha, count, seeded)
+
+    choice = None
+    if choose_from is None:
+        samples = open_samples(data, schema, _features(features, schema, test))
+        trials = [trial_of(samples)]
+    else:
+        candidates = _candidates(choose_from, features, schema, test)
+        samples = open_samples(data, schema, all_columns(candidates))
+        to_choose, to_test = split(samples, seeded)
+        trials = [trial_of(to_test.seen_by(each)) for each in candidates]
+        choice = Choice(to_choose, candidates, epsilon, seeded)
+    spent = budget if trials[0].noise == "discrete gaussian" else Budget(epsilon, 0.0)
+    loss = loss_of(trials, choice, spent)
     with ExitStack() as holds:
-        held = [holds.enter_context(h) for h in _reserve(ledger, names, trial, spent, schema)]
-        vectors = trial.exact(progress=progress)
+        held = [holds.enter_context(h) for h in reserve(ledger, names, loss, spent, schema)]
+        exact = (choice or trials[0]).exact(progress=progress)
         look_before(max(samples.sizes), spent)
-        return _spend(trial, vectors, held, spent, alpha, schema, output, simulate)
+        return _spend(
+            trials, choice, exact, held, spent, alpha, schema, output, simulate, progress=progress
+        )
 
 
 def _spend(
-    trial: Trial,
-    vectors: list[np.ndarray],
+    trials: Sequence[Trial],
+    choice: Choice | None,
+    exact: list[np.ndarray],
     held: list[Reservation],
     spent: Budget,
     alpha: float,
     schema: Schema,
     output: str | Path | None,
     simulate: int | None,
+    *,
+    progress: bool,
 ) -> Comparison:
     with ExitStack() as room:
         file = room.enter_context(reserved(output, _ROOM)) if output else None
         with uninterrupted():
             for hold in held:
                 hold.spend()
-            if simulate is None:
-                pairs = zip(vectors, trial.noised, strict=True)
-                noisy = [add_noise(exact, part, trial.noise) for exact, part in pairs]
-            else:
-                add = simulator(simulate)
-                pairs = zip(vectors, trial.noised, strict=True)
-                noisy = [add(exact, part, trial.noise) for exact, part in pairs]
-            found = trial.conclude(noisy)
+            trial, told = trials[0], ""
+            if choice is not None:
+                pick = choose if simulate is None else chooser(simulate)
+                place = int(pick(exact[0], choice.noised, 1, trial.noise)[0])
+                trial, told = trials[place], "; " + choice.told(place)
+                exact = trial.exact(progress=progress)
+            add = add_noise if simulate is None else simulator(simulate)
+            pairs = zip(exact, trial.noised, strict=True)
+            found = trial.conclude([add(numbers, part, trial.noise) for numbers, part in pairs])
+            sizes = choice.everyone if choice is not None and found.sizes else found.sizes
+            method = found.method + told
             result = Comparison(
                 reject=found.reject,
                 statistic=found.statistic,
@@ -169,8 +194,8 @@ def _spend(
                 epsilon=spent.epsilon,
                 delta=spent.delta,
                 neighbours=schema.privacy.protects,
-                n=found.sizes,
-                method=found.method if simulate is None else _NOT_PRIVATE + found.method,
+                n=sizes,
+                method=method if simulate is None else _NOT_PRIVATE + method,
                 null=found.null,
                 differences=found.differences,
             )
@@ -221,24 +246,24 @@ def _features(given: FeatureMap | Plan | None, schema: Schema, test: str) -> Fea
     raise PlanError(msg)
 
 
-def _names(ledger: str | Path | None, dataset: str | Sequence[str] | None) -> list[str]:
-    """Give the accounts to charge: a row is in one dataset, so one that holds both pays once."""
-    names = [dataset] if isinstance(dataset, str) else list(dataset or [])
-    if (ledger is None) is not (not names) or len(names) > 2:
-        msg = "a ledger needs the name of the dataset, or of both, and names need a ledger"
-        raise LedgerError(msg)
-    return list(dict.fromkeys(names))
-
-
-def _reserve(
-    ledger: str | Path | None, names: list[str], trial: Trial, spent: Budget, schema: Schema
-) -> Iterator[Reservation]:
-    if ledger is None:
-        return
-    if spent.pure:
-        # What is accounted for is one statistic against a threshold: see `ranks`.
-        loss = laplace_loss(replace(part, coordinates=1) for part in trial.noised)
-    else:
-        loss = gaussian_loss(trial.noised)
-    for name in names:
-        yield Ledger(ledger).reserve(name, loss, spent, schema.privacy.protects)
+def _candidates(
+    given: Sequence[FeatureMap | Plan] | str,
+    features: FeatureMap | Plan | None,
+    schema: Schema,
+    test: str,
+) -> tuple[FeatureMap, ...]:
+    if features is not None:
+        msg = "features are given and others to choose from: give the one or the other"
+        raise CompareError(msg)
+    if test not in {"permutation", "signflip"}:
+        msg = (
+            f"a private choice spends epsilon alone and {test} spends delta too, which the ledger "
+            "cannot charge as one: use permutation or signflip, or give features"
+        )
+        raise CompareError(msg)
+    if isinstance(given, str):
+        if given != "length scales":
+            msg = f"choose_from is 'length scales' or feature maps and plans, got {given!r}"
+            raise CompareError(msg)
+        return default_candidates(schema, test)
+    return tuple(_features(each, schema, test) for each in given)

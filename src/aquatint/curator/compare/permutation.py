@@ -27,7 +27,8 @@ S/N is an average of rows, so the first is n/(N+1) times the distance of φ to a
 hull of rows, and the second the distance of φ_j to such a point ((m+1) + n = N + 1): both are at
 most D. The true labels are of the first sort. So U moves by at most D under this coupling, and a
 mechanism that is ε-DP for each coupled pair of labellings is ε-DP on average over them. Here the
-labels have to be uniform and secret, and they are: exactly uniform, from the operating system.
+labels have to be uniform and secret, and they are: exactly uniform, from the operating system. With
+no rows in one of the samples or in both U is 0, as the formula says, and a first row of all adds 0.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def sensitivity(samples: Samples) -> int:
     """
     share = Fraction(1)
     if samples.schema.privacy.replaces:
-        share = Fraction(max(samples.sizes), sum(samples.sizes))
+        share = Fraction(max(samples.sizes), max(1, sum(samples.sizes)))
     squared = samples.coarse.distance_squared * share**2 * 4**SHIFT
     return (isqrt(int(squared)) + 1) + (isqrt(samples.coarse.map.dim) + 1) + 1
 
@@ -135,14 +136,16 @@ def statistics(samples: Samples, count: int, coins: Coins, *, progress: bool = F
                 dealt += (labels.result() @ tile).astype(np.int64)
                 sides[side] += tile.sum(axis=0, dtype=np.float64).astype(np.int64)
                 advance(len(encoded))
-    everyone = sides.sum(axis=0)
-    share = [(int(total) * first << SHIFT) // rows for total in everyone]
-    kept = np.vstack([sides[:1], dealt])
-    return np.array([_norm(row, share) for row in kept.tolist()], dtype=np.int64)
+    everyone = sides.sum(axis=0).tolist()
+    kept = np.vstack([sides[:1], dealt]).tolist()
+    return np.array([distance(row, everyone, samples.sizes) for row in kept], dtype=np.int64)
 
 
-def _norm(sums: list[int], share: list[int]) -> int:
-    return isqrt(sum(((a << SHIFT) - b) ** 2 for a, b in zip(sums, share, strict=True)))
+def distance(sums: list[int], everyone: list[int], sizes: tuple[int, int]) -> int:
+    """Give U of the rows labelled A by their sums and those of all rows; without rows it is 0."""
+    first, rows = sizes[0], max(1, sum(sizes))
+    pairs = zip(sums, everyone, strict=True)
+    return isqrt(sum(((a << SHIFT) - (total * first << SHIFT) // rows) ** 2 for a, total in pairs))
 
 
 def deal(left: np.ndarray, rows: int, coins: Coins) -> np.ndarray:

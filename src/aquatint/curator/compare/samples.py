@@ -8,12 +8,13 @@ and a matrix product over permutations and rows is as exact as it is fast.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, log2
 from typing import Any
 
 import numpy as np
+import torch
 
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.integers import quantise
@@ -80,26 +81,54 @@ class CoarseMap:
 
 @dataclass(frozen=True, repr=False)
 class Samples:
-    """Two private datasets that were counted; what they hold is not shown."""
+    """Two private datasets that were counted; what they hold is not shown.
+
+    Attributes
+    ----------
+    schema, coarse, sources
+        What is public, the features to take, and where the rows are read.
+    sizes
+        How many rows either side has, of those that are kept.
+    kept
+        Which rows of either side these are; None for all.
+    """
 
     schema: Schema
     coarse: CoarseMap
     sources: tuple[Source, Source]
     sizes: tuple[int, int]
+    kept: tuple[np.ndarray, np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return "Samples(private)"
 
+    def only(self, kept: tuple[np.ndarray, np.ndarray]) -> Samples:
+        """Keep the rows that are marked, one mark for each row of a side; perhaps none."""
+        first, second = (int(marks.sum()) for marks in kept)
+        return replace(self, sizes=(first, second), kept=kept)
+
+    def seen_by(self, feature_map: FeatureMap) -> Samples:
+        """Give the same rows with other features, which read no other columns."""
+        return replace(self, coarse=CoarseMap(feature_map))
+
     def rows(self, side: int) -> Iterator[Rows]:
-        """Give the encoded rows of one side, at most TILE at a time, in the order they are in."""
+        """Give the encoded rows of one side, at most TILE at a time, in the order they are in.
+
+        Rows that are not kept are encoded too, so that a bad one is found by whoever reads first.
+        """
         encoder, found = _encoder(self.schema, self.coarse.map), 0
         tile = min(TILE, max(64, MOST_NUMBERS // self.coarse.map.dim))
+        marks = self.kept[side] if self.kept is not None else None
         for batch in self.sources[side].open():
             for start in range(0, batch.num_rows, tile):
                 rows = encoder(batch.slice(start, tile), Notes())
-                found += len(rows)
-                yield rows
-        if found != self.sizes[side]:
+                before, found = found, found + len(rows)
+                if marks is not None:
+                    some = np.flatnonzero(marks[before:found])
+                    rows = rows.take(torch.from_numpy(some))
+                if len(rows):
+                    yield rows
+        if found != (self.sizes[side] if marks is None else len(marks)):
             msg = "the data changed while they were read: start again with data that stay still"
             raise DataError(msg)
 
