@@ -13,7 +13,8 @@ from itertools import product
 from time import process_time
 from typing import Any
 
-from compare_methods import ALPHA, METHODS, PLAIN, Case
+from compare_cases import ALPHA, PLAIN, Case
+from compare_methods import METHODS
 from compare_problems import PROBLEMS
 from runs import DELTA, Found, Job, Log, Settings, run_all
 

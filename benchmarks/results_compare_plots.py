@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compare_methods import CURATOR, METHODS, PLAIN, PUBLISHED, RELEASES
+from compare_cases import CURATOR, PLAIN, PUBLISHED, RELEASES
+from compare_methods import METHODS
 from compare_power import DIFFERENT, ROWS, SIZES_EPSILON
 from compare_problems import PROBLEMS
 from matplotlib.axes import Axes

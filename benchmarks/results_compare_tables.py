@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from compare_methods import CURATOR, METHODS, PLAIN, RELEASES
+from compare_cases import CURATOR, PLAIN, RELEASES
+from compare_methods import METHODS
 from compare_power import ROWS, SIZES_EPSILON
 from compare_problems import PROBLEMS
 from results_tables import number, table, verdict
