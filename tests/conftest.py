@@ -30,11 +30,14 @@ from aquatint.features import (
     hermite_combined,
     hermite_product,
     heterogeneous,
+    locations,
     marginals,
     onehot,
     pairs,
     race,
     scale,
+    second_moment,
+    smooth,
     triples,
 )
 from aquatint.features.algebra import ByLabel
@@ -72,6 +75,17 @@ def _examples() -> dict[str, FeatureMap]:
     product_kernel = hermite_product(["age", "weight"], 3, length_scale=0.3)
     hashes = race(NUMERIC, 7, 5, width=0.2, seed=3)
     series = cosines(NUMERIC, 5, pair_order=3, pair_share=0.7)
+    numbers = [(0.2, 0.5, 0.9), (1.0, 0.0, 0.3), (0.4, 0.4, -0.2)]
+    kernels = locations(NUMERIC, numbers, length_scale=(0.1, 0.3, 0.5))
+    mixed_points = [(0.25, 0.5, 1, 3), (0.5, 1.0, 0, 0), (0.0, 0.0, 2, 1), (0.9, 0.5, 1, 1)]
+    everything = locations(
+        ["age", "grade"],
+        mixed_points,
+        cells=_some("sex", "job"),
+        length_scale=0.7,
+        kernel="laplace",
+    )
+    bell = smooth(["height", "weight"], [(1.5, -0.25), (0.5, 3.0)], width=0.4)
     cats = onehot(_some("sex", "job", "ill"))
     mixed = marginals(CELLS, [("age",), ("job", "ill"), ("sex", "grade", "age"), ("age", "job")])
     plain: dict[str, FeatureMap] = {
@@ -95,6 +109,17 @@ def _examples() -> dict[str, FeatureMap]:
         "cosines of columns": cosines(["age"], 4, pair_order=0),
         "cosines of pairs": cosines(["grade", "ill"], 0, pair_order=2),
         "cosines of chosen pairs": cosines(ORDERED, 3, pairs=[("ill", "age"), ("age", "weight")]),
+        "fourier mixed": fourier(NUMERIC, 16, kernel="mixed", seed=5),
+        "locations": kernels,
+        "locations of all columns": everything,
+        "one location": locations(["weight"], [(0.5,)], length_scale=0.05),
+        "smooth": bell,
+        "second moment of locations": second_moment(kernels),
+        "second moment of all columns": second_moment(everything),
+        "second moment of one location": second_moment(locations(["weight"], [(0.5,)])),
+        "second moment of smooth": second_moment(bell),
+        "second moment of fourier": second_moment(gaussian),
+        "scaled locations": scale(kernels, 3.0),
         "race": hashes,
         "counting times counting": cats * hashes,
         "dense times dense": laplace * hermite(["height"], 3),

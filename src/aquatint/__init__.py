@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from aquatint.analyst.synthesize.front import load_model as load_model
     from aquatint.analyst.synthesize.front import sample as sample
     from aquatint.analyst.synthesize.front import synthesize as synthesize
+    from aquatint.compare_recipes import me_test as me_test
+    from aquatint.compare_recipes import mixed_fourier as mixed_fourier
+    from aquatint.compare_recipes import scf_test as scf_test
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
@@ -62,11 +65,14 @@ _HOME = {
     "m2m_hist": "m2m_recipes",
     "m2m_race": "m2m_recipes",
     "m2m_rff": "m2m_recipes",
+    "me_test": "compare_recipes",
+    "mixed_fourier": "compare_recipes",
     "plan": "table_plan",
     "preview": "previewing",
     "query": "analyst.query.front",
     "sample": "analyst.synthesize.front",
     "save_learned": "analyst.learn.files",
+    "scf_test": "compare_recipes",
     "sketch": "curator.sketch",
     "synthesize": "analyst.synthesize.front",
 }

@@ -11,14 +11,13 @@ many coordinates, and they divide ρ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from math import sqrt
 
-from aquatint.columns import RANGED, Boolean, Ordered
+from aquatint.columns import RANGED
 from aquatint.errors import PlanError
 from aquatint.features import (
-    Count,
     FeatureMap,
     by_label,
     concat,
@@ -30,12 +29,18 @@ from aquatint.features import (
     race,
     scale,
 )
-from aquatint.planning import Plan, PlannedBlock
-from aquatint.recipe_parts import beside, cells_of, label_of, settled_bins
+from aquatint.planning import Plan
+from aquatint.recipe_parts import (
+    COUNT_SHARE,
+    beside,
+    cells_of,
+    divided,
+    label_of,
+    settled_bins,
+    with_order,
+)
 from aquatint.schema import Schema
 
-COUNT_SHARE = 0.02
-"""The share of the number of rows, the denominator of every mean: the paper's ε_den/ε (§4)."""
 PAIR_SHARE = 0.6
 DENSE_SHARE = 0.05
 LENGTH = 0.3
@@ -63,7 +68,7 @@ def m2m_hist(schema: Schema, *, bins: int = 100, count_share: float = COUNT_SHAR
         msg = f"a histogram has at least one bin, got {bins}"
         raise PlanError(msg)
     settled = settled_bins(schema, bins)
-    return _divided(settled, {"histograms": (onehot(settled.cells()), 1.0)}, count_share)
+    return divided(settled, {"histograms": (onehot(settled.cells()), 1.0)}, count_share)
 
 
 def m2m_rff(
@@ -94,11 +99,11 @@ def m2m_rff(
         Public: the frequencies are drawn from it.
     """
     settled = settled_bins(schema)
-    numbers, others = _with_order(settled)
+    numbers, others = with_order(settled)
     waves = None
     if numbers:
         waves = fourier(numbers, features, length_scale=length_scale, seed=seed)
-    return _divided(settled, {"rff": (beside(settled, waves, numbers, others), 1.0)}, count_share)
+    return divided(settled, {"rff": (beside(settled, waves, numbers, others), 1.0)}, count_share)
 
 
 def m2m_race(
@@ -131,13 +136,13 @@ def m2m_race(
         Public: the hashes are drawn from it.
     """
     settled = settled_bins(schema)
-    numbers, others = _with_order(settled)
+    numbers, others = with_order(settled)
     cells = cells_of(settled, others, ())
     parts: list[FeatureMap] = [] if cells is None else [cells]
     if numbers:
         parts.insert(0, race(numbers, repetitions, buckets, width=width, seed=seed))
     sketched = concat(*parts) if len(parts) > 1 else parts[0]
-    return _divided(settled, {"race": (sketched, 1.0)}, count_share)
+    return divided(settled, {"race": (sketched, 1.0)}, count_share)
 
 
 def m2m(
@@ -208,7 +213,7 @@ def m2m(
         if label is not None:
             dense = by_label(dense, label, settled.cells()[label])
         blocks["dense"] = (dense, dense_share)
-    return _divided(settled, blocks, count_share)
+    return divided(settled, blocks, count_share)
 
 
 def _columns(
@@ -241,27 +246,3 @@ def _pairs(
     if chosen:
         parts.append(pairs(few, chosen))
     return concat(*parts) if len(parts) > 1 else next(iter(parts), None)
-
-
-def _with_order(schema: Schema) -> tuple[list[str], list[str]]:
-    """Give the columns with an order, the label too as in §4.3, and the others."""
-    ordered = (*RANGED, Ordered, Boolean)
-    numbers = [name for name, column in schema.columns.items() if isinstance(column, ordered)]
-    return numbers, [name for name in schema.columns if name not in numbers]
-
-
-def _divided(
-    schema: Schema, blocks: Mapping[str, tuple[FeatureMap, float]], count_share: float
-) -> Plan:
-    """Add the number of rows where it is private, and divide what it leaves by the shares."""
-    planned = []
-    if not schema.privacy.replaces:
-        if not 0 < count_share < 1:
-            msg = f"count_share must be between 0 and 1, got {count_share}"
-            raise PlanError(msg)
-        planned.append(PlannedBlock("count", Count(), count_share))
-    left = 1 - sum(block.share for block in planned)
-    total = sum(share for _, share in blocks.values())
-    for name, (part, share) in blocks.items():
-        planned.append(PlannedBlock(name, part, left * share / total))
-    return Plan(schema, tuple(planned))

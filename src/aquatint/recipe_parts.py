@@ -1,17 +1,20 @@
-"""What recipes share: settled bins, the label, which columns are numbers, and maps side by side."""
+"""What recipes share: settled bins, the label, numbers and others, maps side by side, shares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from aquatint.columns import RANGED
+from aquatint.columns import RANGED, Boolean, Ordered
 from aquatint.errors import PlanError
-from aquatint.features import FeatureMap, onehot
+from aquatint.features import Count, FeatureMap, onehot
 from aquatint.features.algebra import heterogeneous
 from aquatint.features.marginals import Marginals
+from aquatint.planning import Plan, PlannedBlock
 from aquatint.schema import Schema
 
 BINS = 32
+COUNT_SHARE = 0.02
+"""The share of the number of rows, the denominator of every mean: the ε_den/ε of M2M (§4)."""
 
 
 def settled_bins(schema: Schema, bins: int = BINS) -> Schema:
@@ -59,3 +62,27 @@ def cells_of(schema: Schema, others: Sequence[str], numbers: Sequence[str]) -> M
     gaps = {n: (0,) * columns[n].present_cells + (1,) for n in numbers if columns[n].missing}
     chosen = {name: cells[name] for name in (*others, *gaps)}
     return onehot(chosen).merge(gaps) if chosen else None
+
+
+def with_order(schema: Schema) -> tuple[list[str], list[str]]:
+    """Give the columns with an order, the label too as in §4.3, and the others."""
+    ordered = (*RANGED, Ordered, Boolean)
+    numbers = [name for name, column in schema.columns.items() if isinstance(column, ordered)]
+    return numbers, [name for name in schema.columns if name not in numbers]
+
+
+def divided(
+    schema: Schema, blocks: Mapping[str, tuple[FeatureMap, float]], count_share: float
+) -> Plan:
+    """Add the number of rows where it is private, and divide what it leaves by the shares."""
+    planned = []
+    if not schema.privacy.replaces:
+        if not 0 < count_share < 1:
+            msg = f"count_share must be between 0 and 1, got {count_share}"
+            raise PlanError(msg)
+        planned.append(PlannedBlock("count", Count(), count_share))
+    left = 1 - sum(block.share for block in planned)
+    total = sum(share for _, share in blocks.values())
+    for name, (part, share) in blocks.items():
+        planned.append(PlannedBlock(name, part, left * share / total))
+    return Plan(schema, tuple(planned))

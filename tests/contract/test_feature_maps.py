@@ -11,6 +11,7 @@ from aquatint.errors import PlanError
 from aquatint.features import FeatureMap, Rows, from_spec, leaves
 from aquatint.features.algebra import ByLabel, Concat, Product, Scaled
 from aquatint.features.grid import grid_of, is_counting
+from aquatint.features.moments import SecondMoment
 
 DIGESTED = ("fourier", "race")
 LOOSE = ("label", "classes")
@@ -22,6 +23,7 @@ def everything_inside(feature_map):
     inner = {
         Scaled: lambda m: [m.inner],
         ByLabel: lambda m: [m.inner],
+        SecondMoment: lambda m: [m.inner],
         Product: lambda m: [m.left, m.right],
         Concat: lambda m: m.parts,
     }
@@ -134,7 +136,7 @@ def test_every_column_it_says_it_reads_is_needed(example, kit):
 
 def reads_values_smoothly(feature_map):
     kinds = {type(m).__name__ for m in everything_inside(feature_map)}
-    return bool(kinds & {"Fourier", "Cosines", "Hermite"})
+    return bool(kinds & {"Fourier", "Cosines", "Hermite", "Locations", "Smooth"})
 
 
 def test_gradients_reach_the_values_and_are_finite(example, kit):
@@ -258,6 +260,21 @@ def test_weights_and_labels_that_make_no_sense_are_refused(kit):
         lambda: features.cosines(["a", "b"], pair_share=float("nan")),
         lambda: features.cosines([f"x{i}" for i in range(200)], pair_order=1_000),
         lambda: features.cosines(["a", "b"], pair_order=-1),
+        lambda: features.fourier(["a"], 4, kernel="unheard-of"),
+        lambda: features.locations([], []),
+        lambda: features.locations(["a"], []),
+        lambda: features.locations(["a"], [(0.1, 0.2)]),
+        lambda: features.locations(["a"], [(inf,)]),
+        lambda: features.locations(["a"], [(0.5,)], kernel="matern"),
+        lambda: features.locations(["a"], [(0.5,)], length_scale=0.001),
+        lambda: features.locations(["a"], [(0.5, 2)], cells={"b": 2}),
+        lambda: features.locations(["a"], [(0.5, 0.5)], cells={"b": 2}),
+        lambda: features.smooth(["a"], []),
+        lambda: features.smooth(["a"], [(1.0, 2.0)]),
+        lambda: features.smooth(["a"], [(1e9,)]),
+        lambda: features.smooth(["a"], [(1.0,)], width=0.0),
+        lambda: features.second_moment(features.onehot({"a": 2})),
+        lambda: features.second_moment(features.fourier(["a"], 4_000)),
         lambda: features.race(["a"], 0, 4),
         lambda: features.race(["a"], 4, 1),
     ],

@@ -14,10 +14,13 @@ from aquatint.features.fourier import fourier as fourier
 from aquatint.features.hermite import hermite as hermite
 from aquatint.features.hermite import hermite_combined as hermite_combined
 from aquatint.features.hermite import hermite_product as hermite_product
+from aquatint.features.locations import locations as locations
 from aquatint.features.marginals import Count as Count
 from aquatint.features.marginals import marginals as marginals
 from aquatint.features.marginals import onehot as onehot
 from aquatint.features.marginals import pairs as pairs
 from aquatint.features.marginals import triples as triples
+from aquatint.features.moments import second_moment as second_moment
 from aquatint.features.race import race as race
+from aquatint.features.smooth import smooth as smooth
 from aquatint.features.spec import from_spec as from_spec

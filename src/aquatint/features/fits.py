@@ -8,7 +8,9 @@ from aquatint.columns import RANGED, Boolean, Ordered
 from aquatint.errors import PlanError
 from aquatint.features.algebra import ByLabel, Product, Scaled, leaves
 from aquatint.features.base import FeatureMap
+from aquatint.features.locations import Locations
 from aquatint.features.marginals import Marginals
+from aquatint.features.moments import SecondMoment
 from aquatint.schema import Schema
 
 
@@ -32,13 +34,13 @@ def _check_cells(leaf: FeatureMap, cells: Mapping[str, int]) -> None:
     if isinstance(leaf, ByLabel) and leaf.classes != cells[leaf.label]:
         msg = f"the label {leaf.label!r} has {cells[leaf.label]} cells, not {leaf.classes}"
         raise PlanError(msg)
-    if isinstance(leaf, (ByLabel, Scaled)):
+    if isinstance(leaf, (ByLabel, Scaled, SecondMoment)):
         _check_cells(leaf.inner, cells)
     elif isinstance(leaf, Product):
         _check_cells(leaf.left, cells)
         _check_cells(leaf.right, cells)
-    elif isinstance(leaf, Marginals):
-        for column, count in leaf.columns:
+    elif isinstance(leaf, (Locations, Marginals)):
+        for column, count in leaf.cells_of if isinstance(leaf, Locations) else leaf.columns:
             if count != cells.get(column):
                 msg = f"column {column!r} has {cells.get(column)} cells in the schema, not {count}"
                 raise PlanError(msg)

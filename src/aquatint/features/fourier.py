@@ -17,9 +17,17 @@ from aquatint.features.frequencies import (
     digest,
     gaussian_frequencies,
     laplace_frequencies,
+    mixed_frequencies,
     per_column,
 )
 from aquatint.features.scratch import scratch
+
+Kernel = Literal["gaussian", "laplace", "mixed"]
+_DRAW = {
+    "gaussian": gaussian_frequencies,
+    "laplace": laplace_frequencies,
+    "mixed": mixed_frequencies,
+}
 
 # sin(2πz) on |z| ≤ 1/4 as an odd polynomial; least squares at Chebyshev nodes, error below 4e-9.
 SINE = (6.28318516, -41.34165493, 81.60099819, -76.54965682, 39.53581371)
@@ -42,7 +50,8 @@ class Fourier(FeatureMap):
     length_scales
         One for each column, as a fraction of its range: a public choice, never read off the data.
     kernel
-        ``"gaussian"``: exp(−Σ (x−y)²/2l²); ``"laplace"``: exp(−Σ abs(x−y)/l).
+        ``"gaussian"``: exp(−Σ (x−y)²/2l²); ``"laplace"``: exp(−Σ abs(x−y)/l); ``"mixed"``: half
+        of the kernel sees one column at a time, a quarter two and a quarter all of them.
     seed
         Public: the frequencies are drawn from it.
     """
@@ -50,7 +59,7 @@ class Fourier(FeatureMap):
     columns: tuple[str, ...]
     features: int
     length_scales: tuple[float, ...]
-    kernel: Literal["gaussian", "laplace"] = "gaussian"
+    kernel: Kernel = "gaussian"
     seed: int = 0
     kind: ClassVar[str] = "fourier"
 
@@ -59,15 +68,14 @@ class Fourier(FeatureMap):
         if self.features < 2 or self.features % 2:
             msg = f"the number of Fourier features must be even and at least 2, got {self.features}"
             raise PlanError(msg)
-        if self.kernel not in {"gaussian", "laplace"}:
-            msg = f"the kernel must be gaussian or laplace, got {self.kernel!r}"
+        if self.kernel not in _DRAW:
+            msg = f"the kernel must be one of {', '.join(_DRAW)}, got {self.kernel!r}"
             raise PlanError(msg)
 
     @cached_property
     def frequencies(self) -> Tensor:
         """The frequencies in turns over the unit interval, float64, shape (columns, D/2)."""
-        draw = gaussian_frequencies if self.kernel == "gaussian" else laplace_frequencies
-        return draw(self.seed, self.features // 2, self.length_scales)
+        return _DRAW[self.kernel](self.seed, self.features // 2, self.length_scales)
 
     @cached_property
     def _turns(self) -> Tensor:
@@ -138,7 +146,7 @@ def fourier(
     features: int,
     *,
     length_scale: float | tuple[float, ...] = 0.2,
-    kernel: Literal["gaussian", "laplace"] = "gaussian",
+    kernel: Kernel = "gaussian",
     seed: int = 0,
 ) -> Fourier:
     """Build a Fourier map; one length scale serves all columns unless one is given for each."""

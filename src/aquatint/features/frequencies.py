@@ -45,6 +45,38 @@ def laplace_frequencies(seed: int, count: int, length_scales: tuple[float, ...])
     return _on_grid(cauchy, length_scales)
 
 
+def mixed_frequencies(seed: int, count: int, length_scales: tuple[float, ...]) -> Tensor:
+    """Draw frequencies of which half see one column, a quarter two and a quarter all of them.
+
+    A frequency points in a random direction over its columns, with a length whose law is that of a
+    Gaussian kernel on two columns (Rayleigh's), spread evenly over its quantiles: no column is left
+    to a frequency that happens to be near zero. In turns, shape (columns, count).
+    """
+    columns = len(length_scales)
+    single = count - count // 2
+    double = count // 4
+    normal = ndtri(uniforms(seed, (columns, count), "mixed"))
+    order = np.argsort(uniforms(seed, (columns + count,), "mixed order"), kind="stable")
+    shuffled, sorting = order[order < columns], order[order >= columns] - columns
+    seen = np.ones((columns, count), dtype=bool)
+    quantile = np.empty(count)
+    for place in range(single):
+        seen[:, place] = np.arange(columns) == place % columns
+        rounds = -(-(single - place % columns) // columns)
+        quantile[place] = (place // columns + 0.5) / rounds
+    if columns > 1:
+        for number, place in enumerate(range(single, single + double)):
+            step = 1 + number // columns % (columns - 1)
+            chosen = shuffled[[number % columns, (number % columns + step) % columns]]
+            seen[:, place] = np.isin(np.arange(columns), chosen)
+    for first, stop in ((single, single + double), (single + double, count)):
+        ranks = np.argsort(sorting[(sorting >= first) & (sorting < stop)], kind="stable")
+        quantile[first:stop] = (ranks + 0.5) / max(1, stop - first)
+    direction = np.where(seen, normal, 0.0)
+    direction /= np.linalg.norm(direction, axis=0)
+    return _on_grid(direction * np.sqrt(-2 * np.log1p(-quantile)), length_scales)
+
+
 def _on_grid(radians: np.ndarray, length_scales: tuple[float, ...]) -> Tensor:
     turns = radians / (2 * np.pi * np.asarray(length_scales)[:, None])
     limited = np.clip(turns, -FREQUENCY_LIMIT, FREQUENCY_LIMIT)

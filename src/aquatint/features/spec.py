@@ -11,8 +11,11 @@ from aquatint.features.base import FeatureMap, Spec
 from aquatint.features.cosines import Cosines
 from aquatint.features.fourier import Fourier
 from aquatint.features.hermite import Hermite
+from aquatint.features.locations import Locations
 from aquatint.features.marginals import Count, Marginals
+from aquatint.features.moments import SecondMoment
 from aquatint.features.race import Race
+from aquatint.features.smooth import Smooth
 
 MAX_DEPTH = 20
 MAX_PARTS = 10_000
@@ -98,6 +101,17 @@ _KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
         _whole(s["pair_order"]),
         s["pair_share"],
     ),
+    "locations": lambda s, _inner: Locations(
+        _names(s["columns"]),
+        tuple((str(name), _whole(cells)) for name, cells in s["cells"]),
+        tuple(map(tuple, s["points"])),
+        tuple(s["length_scales"]),
+        s["kernel"],
+    ),
+    "smooth": lambda s, _inner: Smooth(
+        _names(s["columns"]), tuple(map(tuple, s["frequencies"])), tuple(s["widths"])
+    ),
+    "second_moment": lambda s, inner: SecondMoment(inner(s["inner"])),
     "race": lambda s, _inner: Race(
         tuple(s["columns"]),
         _whole(s["repetitions"]),
