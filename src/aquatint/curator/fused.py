@@ -73,7 +73,7 @@ def _run(
     return np.flatnonzero(out)
 
 
-def _compiled(function: Kernel) -> Kernel:
+def compiled(function: Kernel) -> Kernel:
     """Compile a kernel, and keep the result on disk where there is a place for it."""
     try:
         return cast(Kernel, numba.njit(nogil=True, cache=True)(function))
@@ -85,7 +85,7 @@ def _limits(bound: Bound) -> np.ndarray:
     return np.array([bound.l2_squared, bound.l1, bound.low, bound.high], dtype=np.int64)
 
 
-@_compiled
+@compiled
 def _added(row: np.ndarray, line: np.ndarray, limits: np.ndarray) -> bool:
     """Add an integer row to a line of sums if it is within its limits, exactly.
 
@@ -107,7 +107,7 @@ def _added(row: np.ndarray, line: np.ndarray, limits: np.ndarray) -> bool:
     return True
 
 
-@_compiled
+@compiled
 def _fourier(
     turns: np.ndarray,
     missing: np.ndarray,
@@ -136,7 +136,7 @@ def _fourier(
         out[i] = not _added(row, total[place[i]], limits)
 
 
-@_compiled
+@compiled
 def _hermite(
     x: np.ndarray,
     first: np.ndarray,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import isfinite, sqrt
-from os import cpu_count
+from os import cpu_count, urandom
 
 import numpy as np
 import opendp.prelude as dp
@@ -103,6 +103,18 @@ def chooser(seed: int) -> Callable[[np.ndarray, Noised, int, Noise], np.ndarray]
         return np.argsort(noisy)[-count:]
 
     return pick
+
+
+def coins(seed: int | None = None) -> Callable[[int], np.ndarray]:
+    """Give a function that draws random bytes, uint8: for labels that are dealt out anew.
+
+    They come from the operating system's entropy, without a seed. With a seed they are
+    pseudo-random, for benchmarks: NOT private.
+    """
+    if seed is None:
+        return lambda size: np.frombuffer(urandom(size), dtype=np.uint8)
+    rng = np.random.default_rng([seed, 2])  # apart from the draws of `simulator` and `chooser`
+    return lambda size: np.frombuffer(rng.bytes(size), dtype=np.uint8)
 
 
 def _measurement(size: int, scale: float, noise: Noise) -> dp.Measurement:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, replace
@@ -18,11 +17,12 @@ from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_los
 from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
 from aquatint.curator.choosing import scores
 from aquatint.curator.encode import Encoder, Notes
-from aquatint.curator.interrupts import held_back
 from aquatint.curator.ledger import Ledger
 from aquatint.curator.noise import add_noise, choose, chooser, simulator
 from aquatint.curator.persons import passes, sum_persons
 from aquatint.curator.read import Source, read
+from aquatint.curator.spending import PrivacyWarning as PrivacyWarning
+from aquatint.curator.spending import look_before, uninterrupted
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
 from aquatint.features import FeatureMap, leaves
 from aquatint.features.grid import grid_of
@@ -35,10 +35,6 @@ from aquatint.release.model import Block, Release, Statement
 from aquatint.schema import Schema
 from aquatint.table_plan import extremes, rebalanced
 from aquatint.table_plan import plan as default_plan
-
-
-class PrivacyWarning(UserWarning):
-    """Something is allowed but weakens what people will understand by the promise."""
 
 
 def sketch(
@@ -111,10 +107,10 @@ def sketch(
         private = accumulate(data, chosen, progress=progress)
         if notes is not None:
             notes(private.notes)
-        _look_before(private, budget)
+        look_before(private.rows, budget)
         with ExitStack() as room:
             file = room.enter_context(reserved(output, _size(chosen))) if output else None
-            with _uninterrupted():
+            with uninterrupted():
                 if hold is not None:
                     hold.spend()
                 release = finish(private, budget, noise=noise, simulate=simulate, progress=progress)
@@ -276,23 +272,6 @@ def _reservation(
         yield hold
 
 
-def _look_before(private: PrivateSum, budget: Budget) -> None:
-    """Warn the curator, before anything is spent, where the promise would mean little."""
-    if budget.delta * private.rows >= 1:
-        warnings.warn(
-            f"delta = {budget.delta:g} is not below one over the number of rows: "
-            "publishing one random row would satisfy it; choose a far smaller delta",
-            PrivacyWarning,
-            stacklevel=3,
-        )
-    if budget.epsilon > 10:
-        warnings.warn(
-            f"epsilon = {budget.epsilon:g} promises very little: most releases use 0.1 to 5",
-            PrivacyWarning,
-            stacklevel=3,
-        )
-
-
 def _size(plan: Plan) -> int:
     """Bound the size of the release file from above, before it is made."""
     specs = len(str(plan.to_dict()).encode())
@@ -303,16 +282,3 @@ def _size(plan: Plan) -> int:
 
 def _bins(schema: Schema) -> dict[str, Any]:
     return {name: getattr(column, "bins", None) for name, column in schema.columns.items()}
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back between spending and writing, so that what is paid for is not lost."""
-    with held_back() as asked:
-        yield
-    if asked:
-        warnings.warn(
-            "Ctrl-C came after the budget was spent, so the release was completed first",
-            PrivacyWarning,
-            stacklevel=3,
-        )

@@ -1,0 +1,44 @@
+"""What surrounds every spending of a budget: warnings before it, and no interruption in it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aquatint.accounting import Budget
+from aquatint.curator.interrupts import held_back
+
+
+class PrivacyWarning(UserWarning):
+    """Something is allowed but weakens what people will understand by the promise."""
+
+
+def look_before(rows: int, budget: Budget) -> None:
+    """Warn the curator, before anything is spent, where the promise would mean little."""
+    if budget.delta * rows >= 1:
+        warnings.warn(
+            f"delta = {budget.delta:g} is not below one over the number of rows: "
+            "publishing one random row would satisfy it; choose a far smaller delta",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    if budget.epsilon > 10:
+        warnings.warn(
+            f"epsilon = {budget.epsilon:g} promises very little: most releases use 0.1 to 5",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back between spending and writing, so that what is paid for is not lost."""
+    with held_back() as asked:
+        yield
+    if asked:
+        warnings.warn(
+            "Ctrl-C came after the budget was spent, so the release was completed first",
+            PrivacyWarning,
+            stacklevel=3,
+        )
