@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aquatint import features as features
     from aquatint.accounting import Budget as Budget
+    from aquatint.analyst.compare.front import compare as compare
+    from aquatint.analyst.compare.front import compare_all as compare_all
     from aquatint.analyst.learn.estimators import AquatintClassifier as AquatintClassifier
     from aquatint.analyst.learn.estimators import AquatintRegressor as AquatintRegressor
     from aquatint.analyst.learn.files import load_learned as load_learned
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from aquatint.compare_recipes import me_test as me_test
     from aquatint.compare_recipes import mixed_fourier as mixed_fourier
     from aquatint.compare_recipes import scf_test as scf_test
+    from aquatint.comparison import CompareError as CompareError
+    from aquatint.comparison import Comparison as Comparison
+    from aquatint.comparison import Difference as Difference
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
@@ -49,12 +54,17 @@ _HOME = {
     "AquatintError": "errors",
     "AquatintRegressor": "analyst.learn.estimators",
     "Budget": "accounting",
+    "CompareError": "comparison",
+    "Comparison": "comparison",
+    "Difference": "comparison",
     "Ledger": "curator.ledger",
     "Plan": "planning",
     "PlannedBlock": "planning",
     "Query": "analyst.query.front",
     "Release": "release",
     "Schema": "schema",
+    "compare": "analyst.compare.front",
+    "compare_all": "analyst.compare.front",
     "dp_hp": "recipes",
     "dp_merf": "recipes",
     "learn": "analyst.learn.front",

@@ -1,0 +1,1 @@
+"""Whether two datasets differ, from their releases."""

@@ -1,0 +1,80 @@
+"""One look at two releases, and how several looks make one test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from aquatint.analyst.compare.sides import Sides
+from aquatint.analyst.compare.tails import in_deviations, two_sided
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one look found.
+
+    Attributes
+    ----------
+    name
+        What was looked at, in words.
+    columns
+        The columns that it looks at.
+    pvalue
+        Valid by itself: no smaller than the probability of so large a difference under the null.
+    details
+        If one look is at several things at once: each of them, to say where the difference is.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    pvalue: float
+    details: tuple[Part, ...] = ()
+
+    @property
+    def statistic(self) -> float:
+        """The p-value in standard deviations."""
+        return in_deviations(self.pvalue)
+
+
+def best_of(pvalues: Sequence[float] | np.ndarray) -> float:
+    """Combine p-values by the smallest, times their number: valid however they depend."""
+    found = np.asarray(pvalues)
+    return float(min(1.0, found.size * found.min()))
+
+
+def singly(
+    sides: Sides,
+    difference: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    deviations: tuple[float, float],
+    times: tuple[np.ndarray | float, np.ndarray | float] = (1.0, 1.0),
+) -> np.ndarray:
+    """Test every coordinate of a difference of means by itself.
+
+    Parameters
+    ----------
+    sides
+        The two releases.
+    difference, mean
+        Of the two means, and the mean of both.
+    variance
+        The variance of one row, or more.
+    deviations
+        The standard deviation of the noise on each side's sum, of one noisy number.
+    times
+        How many noisy numbers were added up for a coordinate on each side.
+    """
+    gaussian, one = variance * sides.sampling, np.ones_like(mean)
+    laplaces = []
+    for side, release in enumerate(sides.both):
+        scale = deviations[side] / sides.rows[side]
+        count = np.abs(mean) * sides.row_noise[side] / sides.rows[side]
+        if release.statement.noise == "discrete gaussian":
+            gaussian = gaussian + times[side] * scale**2 + count**2
+        else:
+            laplaces += [(scale * one / sqrt(2), times[side] * one), (count / sqrt(2), one)]
+    return two_sided(difference, gaussian, laplaces)

@@ -1,0 +1,137 @@
+"""Counts of cells in two releases: a quadratic form over each table, and its cells one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import chi2
+
+from aquatint.analyst.compare.parts import Part, best_of, singly
+from aquatint.analyst.compare.sides import Shared, Sides, plain_leaves
+from aquatint.features.marginals import Marginals
+from aquatint.features.race import Race
+from aquatint.release.histograms import on_simplex
+
+
+@dataclass(frozen=True)
+class Table:
+    """The counts of one set of cells that every row falls into exactly once, in both releases.
+
+    Attributes
+    ----------
+    counts
+        Of each release.
+    deviations
+        The standard deviation of the noise on one released number of each.
+    times
+        For each release, how many released numbers were added up for every cell.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    counts: tuple[np.ndarray, np.ndarray]
+    deviations: tuple[float, float]
+    times: tuple[np.ndarray, np.ndarray]
+
+
+def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
+    """Test whether the two rows of a table have the same shares.
+
+    With pooled shares p, K cells and D the difference of the two rows' shares, the covariance is
+    C = N(diag p − pp') + diag(noise) + c·pp', where N = 1/n + 1/m and c is what noise on the counts
+    adds. It is a diagonal plus one outer product, so D'C⁻¹D ~ χ²_K needs no matrix. It sees a
+    difference that is spread over the table; the largest cell sees one that is not. Twice the
+    smaller p-value is valid for both. Under Laplace noise, whose tails are longer, cells alone
+    are looked at.
+    """
+    parts = zip(table.deviations, table.times, sides.rows, strict=True)
+    noise = sum(times * (deviation / rows) ** 2 for deviation, times, rows in parts)
+    difference = sides.difference(table.counts)
+    share = _shares(sides, table, conservative=conservative)
+    variance = share if conservative else share * (1 - share)
+    cells = singly(sides, difference, share, variance, table.deviations, table.times)
+    if sides.laplace:
+        return Part(table.name, table.columns, best_of(cells))
+    spread = share * sides.sampling + noise
+    shift = sides.count_noise - (0.0 if conservative else sides.sampling)
+    along = (share * difference / spread).sum()
+    statistic = (difference**2 / spread).sum()
+    statistic -= shift * along**2 / (1 + shift * (share**2 / spread).sum())
+    whole = float(chi2.sf(statistic, len(difference)))
+    return Part(table.name, table.columns, best_of([whole, best_of(cells)]))
+
+
+def _shares(sides: Sides, table: Table, *, conservative: bool) -> np.ndarray:
+    """Pool the shares of the cells, none below one row; conservatively, pad by the noise."""
+    rows = sum(sides.rows)
+    share = np.maximum(on_simplex(sides.pooled(table.counts)), 1 / rows)
+    if conservative:
+        noise = sum(t * d**2 for t, d in zip(table.times, table.deviations, strict=True))
+        return np.asarray(np.minimum(share + np.sqrt(noise) / rows, 1.0))
+    return np.asarray(share / share.sum())
+
+
+def tables(sides: Sides) -> Iterator[Table]:
+    """Give the tables over the same columns that both releases count, over common cells."""
+    theirs: dict[tuple[str, ...], list[tuple[Marginals, np.ndarray, float]]] = {}
+    for leaf, sums, deviation in plain_leaves(sides.second):
+        if isinstance(leaf, Marginals):
+            for columns in leaf.sets:
+                theirs.setdefault(columns, []).append((leaf, sums, deviation))
+    for leaf, sums, deviation in plain_leaves(sides.first):
+        if isinstance(leaf, Marginals):
+            for columns in leaf.sets:
+                if theirs.get(columns):
+                    other, their_sums, their_deviation = theirs[columns].pop(0)
+                    groups = [_common(leaf, other, name) for name in columns]
+                    one, one_times = _coarse(leaf, sums, columns, [g[0] for g in groups])
+                    two, two_times = _coarse(other, their_sums, columns, [g[1] for g in groups])
+                    if len(one) > 1:
+                        yield Table(
+                            " × ".join(columns),
+                            columns,
+                            (one, two),
+                            (deviation, their_deviation),
+                            (one_times, two_times),
+                        )
+
+
+def _common(first: Marginals, second: Marginals, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Find the finest groups of a column that both count: for each counted cell, its group.
+
+    Cells that either release merged cannot be told apart, nor can what they are linked to: groups
+    are the connected components.
+    """
+    size = dict(first.columns)[name]
+    one, two = (np.array(leaf.merged.get(name, range(size))) for leaf in (first, second))
+    width = one.max() + 1
+    links = coo_array((np.ones(size), (one, width + two)), shape=(width + two.max() + 1,) * 2)
+    group = connected_components(links, directed=False)[1]
+    return group[:width], group[width:]
+
+
+def _coarse(
+    leaf: Marginals, sums: np.ndarray, columns: tuple[str, ...], groups: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Add up counted cells into common groups; also say how many went into each."""
+    place = np.zeros(1, dtype=np.int64)
+    size = 1
+    for group in groups:
+        width = int(group.max()) + 1
+        place = (place[:, None] * width + group[None, :]).reshape(-1)
+        size *= width
+    counted = sums[leaf.set_slice(columns)]
+    return np.bincount(place, weights=counted, minlength=size), np.bincount(place, minlength=size)
+
+
+def hash_tables(leaf: Race, found: Shared) -> Iterator[Table]:
+    """Give the buckets of every hash of RACE as a table."""
+    ones = np.ones(leaf.buckets)
+    for number in range(leaf.repetitions):
+        place = slice(number * leaf.buckets, (number + 1) * leaf.buckets)
+        counts = found.sums[0][place], found.sums[1][place]
+        yield Table(f"hash {number + 1}", leaf.columns, counts, found.deviations, (ones, ones))

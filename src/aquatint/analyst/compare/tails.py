@@ -1,0 +1,75 @@
+"""How likely a difference is when nothing differs: tails of Gaussian and Laplace sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import pi
+
+import numpy as np
+from scipy.special import erfc, ndtri
+from scipy.stats import chi2
+
+_ANGLES = np.cos((np.arange(64) + 0.5) * pi / 64) ** 2
+_STEPS = np.linspace(0.0, 1.0, 200, endpoint=False)[1:]
+
+
+def two_sided(
+    size: np.ndarray, variance: np.ndarray, laplaces: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+) -> np.ndarray:
+    """Bound P(abs(X) ≥ size) for X a Gaussian plus independent Laplace variables.
+
+    Without Laplace parts it is exact. With them it is Chernoff's bound, 2·min exp(K(θ) − θ·size)
+    with K(θ) = vθ²/2 − Σ log(1 − b²θ²): any θ gives a valid one, so a grid of them will do.
+
+    Parameters
+    ----------
+    size
+        The sizes of the differences.
+    variance
+        v, the variance of the Gaussian part of each.
+    laplaces
+        Scales b, and how many variables have each of them, one of each for every difference.
+    """
+    size, variance = np.broadcast_arrays(np.abs(size), variance)
+    if not laplaces:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(size > 0, size / np.sqrt(variance), 0.0)
+        return np.asarray(erfc(z / np.sqrt(2.0)))
+    widest = np.max([np.broadcast_to(scale, size.shape) for scale, _ in laplaces], axis=0)
+    theta = _STEPS / np.maximum(widest, 1e-300)[..., None]
+    exponent = variance[..., None] * theta**2 / 2 - theta * size[..., None]
+    for scale, times in laplaces:
+        part = np.broadcast_to(scale, size.shape)[..., None] * theta
+        exponent -= np.broadcast_to(times, size.shape)[..., None] * np.log1p(-(part**2))
+    return np.asarray(np.minimum(1.0, 2 * np.exp(exponent.min(axis=-1))))
+
+
+def two_squares(size: np.ndarray, large: np.ndarray, small: np.ndarray) -> np.ndarray:
+    """Give P(large·Z₁² + small·Z₂² ≥ size) for independent standard normal Z₁, Z₂.
+
+    In polar coordinates the radius integrates out: the mean over the angle θ of
+    exp(−size/2(large·cos²θ + small·sin²θ)).
+    """
+    spread = large[..., None] * _ANGLES + small[..., None] * (1 - _ANGLES)
+    return np.asarray(np.exp(-size[..., None] / (2 * spread)).mean(axis=-1))
+
+
+def joint(difference: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
+    """Give d'C⁻¹d and how likely so large a value is for a Gaussian of covariance C."""
+    statistic = float(difference @ np.linalg.solve(covariance, difference))
+    return statistic, float(chi2.sf(statistic, len(difference)))
+
+
+def in_deviations(pvalue: float) -> float:
+    """Give the two-sided normal deviate of a p-value, to put all statistics on one scale.
+
+    >>> round(in_deviations(0.05), 2)
+    1.96
+    """
+    return float(-ndtri(max(pvalue, 1e-300) / 2))
+
+
+def positive(matrix: np.ndarray) -> np.ndarray:
+    """Project a symmetric matrix on the positive semidefinite ones: the nearest by Frobenius."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -1,0 +1,66 @@
+"""Means and second moments of two owners who trust nobody (Raj et al. 2019, §4–5), noise and all.
+
+The paper whitens the difference w of the two means by the covariance of the rows and then looks for
+the law of the result, whose weights depend on noise it has to guess (§5). Here w is whitened by its
+own covariance, noise included, which makes the law a plain χ².
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from aquatint.analyst.compare.parts import Part, best_of, singly
+from aquatint.analyst.compare.sides import Shared, Sides
+from aquatint.analyst.compare.tails import joint, positive
+from aquatint.features.base import FeatureMap
+from aquatint.features.locations import Locations
+from aquatint.features.moments import SecondMoment
+
+
+def whitened_part(
+    sides: Sides, mean: Shared, moment: Shared, second: SecondMoment, *, conservative: bool
+) -> Part:
+    """Test the mean features of two releases by T = w'(NΣ + noise + c·μμ')⁻¹w ~ χ²_J.
+
+    N = 1/n + 1/m and Σ is the covariance of one row: under the null both releases estimate the same
+    one, so it is pooled by the noise of each, and projected on the positive semidefinite matrices.
+    c·μμ' is what noise on the numbers of rows adds: small, because features are centred.
+    ``conservative`` pads Σ by the spectral size of its noise, β√J.
+    """
+    covariance, deviation = _covariance(sides, mean, moment, second)
+    difference, centre = sides.difference(mean.sums), sides.pooled(mean.sums)
+    if conservative:
+        covariance = covariance + deviation * np.sqrt(len(covariance)) * np.eye(len(covariance))
+    each = singly(sides, difference, centre, np.diag(covariance), mean.deviations)
+    columns = tuple(sorted(second.reads[0] | second.reads[1]))
+    named = _names(mean.map)
+    details = tuple(Part(n, columns, float(p)) for n, p in zip(named, each, strict=True))
+    if sides.laplace:
+        return Part(f"{mean.map.kind}, one by one", columns, best_of(each), details)
+    whole = covariance * sides.sampling + np.eye(len(centre)) * sides.noise(mean.deviations)
+    whole += np.outer(centre, centre) * sides.count_noise
+    return Part(f"{mean.map.kind} together", columns, joint(difference, whole)[1], details)
+
+
+def _names(leaf: FeatureMap) -> list[str]:
+    if isinstance(leaf, Locations):
+        return [f"location {number + 1}" for number in range(leaf.dim)]
+    half = leaf.dim // 2
+    return [f"{wave} {n + 1}" for wave in ("cosine", "sine") for n in range(half)]
+
+
+def _covariance(
+    sides: Sides, mean: Shared, moment: Shared, second: SecondMoment
+) -> tuple[np.ndarray, float]:
+    """Pool the covariance of the features; also give the noise of one of its entries."""
+    weights, found = [], []
+    for side, rows in enumerate(sides.rows):
+        centre = mean.sums[side] / rows
+        entries = torch.from_numpy(moment.sums[side] / rows)
+        own = (mean.deviations[side] / rows) ** 2  # the noise's share of the squared means
+        matrix = second.matrix(entries).numpy() - np.outer(centre, centre)
+        found.append(matrix + own * np.eye(len(centre)))
+        weights.append((rows / moment.deviations[side]) ** 2)
+    pooled = sum(w * m for w, m in zip(weights, found, strict=True)) / sum(weights)
+    return positive(np.asarray(pooled)), float(sum(weights) ** -0.5)
