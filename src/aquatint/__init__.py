@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aquatint.comparison import CompareError as CompareError
     from aquatint.comparison import Comparison as Comparison
     from aquatint.comparison import Difference as Difference
+    from aquatint.curator.compare.front import compare_private as compare_private
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
@@ -65,6 +66,7 @@ _HOME = {
     "Schema": "schema",
     "compare": "analyst.compare.front",
     "compare_all": "analyst.compare.front",
+    "compare_private": "curator.compare.front",
     "dp_hp": "recipes",
     "dp_merf": "recipes",
     "learn": "analyst.learn.front",

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from aquatint.cli_compare_private import compare_private
 from aquatint.cli_learn import learn
 from aquatint.cli_query import query
+from aquatint.cli_spending import unspent_if_interrupted
 from aquatint.errors import AquatintError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def sketch(
     from aquatint.schema import Schema
     from aquatint.show import release_text
 
-    with _unspent_if_interrupted():
+    with unspent_if_interrupted():
         release = make(
             data,
             Schema.from_toml(schema),
@@ -183,6 +183,7 @@ def sample(
 
 app.command()(query)
 app.command()(learn)
+app.command("compare-private")(compare_private)
 
 
 @app.command()
@@ -290,16 +291,6 @@ def _ceiling(
         msg = f"--open needs --epsilon, --delta and --protects, one of {choices}"
         raise LedgerError(msg)
     return Budget(epsilon, delta), protects
-
-
-@contextmanager
-def _unspent_if_interrupted() -> Iterator[None]:
-    """Say on Ctrl-C that nothing was spent: once something is, the library holds Ctrl-C back."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("aquatint: interrupted; nothing was spent and no file was written", err=True)
-        raise typer.Exit(130) from None
 
 
 def _print_accounts(accounts: list[Account]) -> None:

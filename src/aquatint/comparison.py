@@ -79,7 +79,7 @@ class Comparison:
     neighbours
         The relation that the promise speaks of, as in a schema.
     n
-        How many rows each side has: public, or as the release says.
+        How many rows each side has: public, or as the release says; None if it is private.
     method, null
         The test, and how its null distribution was found, in words.
     differences
@@ -93,7 +93,7 @@ class Comparison:
     epsilon: float
     delta: float
     neighbours: str
-    n: tuple[float, float]
+    n: tuple[float, float] | None
     method: str
     null: str
     differences: tuple[Difference, ...] = ()

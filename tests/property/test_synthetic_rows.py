@@ -22,7 +22,7 @@ from aquatint.analyst.synthesize.mixture import fit_mixture
 from aquatint.columns import RANGED, is_printable
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.read import read
-from aquatint.curator.sketch import PrivacyWarning
+from aquatint.curator.spending import PrivacyWarning
 from aquatint.features import Count, by_label, fourier, hermite, marginals, onehot, pairs, scale
 from aquatint.schema import Schema
 

@@ -18,7 +18,7 @@ from aquatint import progress as bars
 from aquatint.accounting import Budget
 from aquatint.curator import sketch as front_door
 from aquatint.curator.ledger import Ledger, Reservation
-from aquatint.curator.sketch import PrivacyWarning
+from aquatint.curator.spending import PrivacyWarning
 from aquatint.errors import AquatintError, BudgetError, DataError, LedgerError, PlanError
 from aquatint.features import Count, onehot
 from aquatint.features.grid import COUNT_STEPS

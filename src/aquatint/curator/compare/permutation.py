@@ -32,21 +32,61 @@ labels have to be uniform and secret, and they are: exactly uniform, from the op
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
 import numpy as np
 
+from aquatint.accounting import Budget, Noised
+from aquatint.analyst.synthesize.threads import one_thread
+from aquatint.comparison import CompareError
+from aquatint.curator.compare import ranks
 from aquatint.curator.compare.samples import Samples
+from aquatint.curator.compare.trial import Conclusion
 from aquatint.curator.fused import compiled
 from aquatint.curator.interrupts import delayed
 from aquatint.progress import track
+from aquatint.release.model import Noise
 
 SHIFT = 8
 """Statistics are counted in 2**-SHIFT of a step."""
 
 Coins = Callable[[int], np.ndarray]
+
+
+@dataclass(frozen=True, repr=False)
+class Permutation:
+    """One permutation test; `Trial` says what the parts are."""
+
+    samples: Samples
+    budget: Budget
+    alpha: float
+    count: int
+    coins: Coins
+    noise: Noise = "discrete laplace"
+
+    @property
+    def noised(self) -> tuple[Noised, ...]:
+        """Laplace noise on every statistic."""
+        return (ranks.noise_for(sensitivity(self.samples), self.count + 1, self.budget.epsilon),)
+
+    def exact(self, *, progress: bool) -> list[np.ndarray]:
+        """Give the statistics of the data and of all labellings: private."""
+        return [statistics(self.samples, self.count, self.coins, progress=progress)]
+
+    def conclude(self, noisy: Sequence[np.ndarray]) -> Conclusion:
+        """Decide by the rank; nothing else of it is private."""
+        first, second = self.samples.sizes
+        public = self.samples.schema.privacy.replaces
+        return Conclusion(
+            ranks.rejects(noisy[0], self.alpha),
+            f"permutation test of the mean embeddings, {self.samples.coarse.map.dim} features",
+            f"rank among {self.count:,} random labellings: exact level",
+            sizes=(float(first), float(second)) if public else None,
+        )
 
 
 def sensitivity(samples: Samples) -> int:
@@ -83,12 +123,18 @@ def statistics(samples: Samples, count: int, coins: Coins, *, progress: bool = F
     dealt = np.zeros((count, dim), dtype=np.int64)
     sides = np.zeros((2, dim), dtype=np.int64)
     left = np.tile(np.array([first, rows], dtype=np.int64), (count, 1))
-    with track("comparing rows", rows, show=progress) as advance:
+    with (
+        one_thread(),
+        ThreadPoolExecutor(1) as beside,
+        track("comparing rows", rows, show=progress) as advance,
+    ):
         for side in (0, 1):
-            for tile in samples.tiles(side, advance):
-                labels = deal(left, len(tile), coins)
-                dealt += (labels @ tile).astype(np.int64)
+            for encoded in samples.rows(side):
+                labels = beside.submit(deal, left, len(encoded), coins)  # while features are made
+                tile = samples.coarse.integers(encoded)
+                dealt += (labels.result() @ tile).astype(np.int64)
                 sides[side] += tile.sum(axis=0, dtype=np.float64).astype(np.int64)
+                advance(len(encoded))
     everyone = sides.sum(axis=0)
     share = [(int(total) * first << SHIFT) // rows for total in everyone]
     kept = np.vstack([sides[:1], dealt])
@@ -123,7 +169,7 @@ def deal(left: np.ndarray, rows: int, coins: Coins) -> np.ndarray:
         used = _deal(left, draws, spare, labels)
     if used > len(spare):
         msg = "the random bytes ran out, which happens once in a lifetime: start again"
-        raise RuntimeError(msg)
+        raise CompareError(msg)
     return labels
 
 

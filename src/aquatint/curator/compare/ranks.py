@@ -1,4 +1,4 @@
-"""The private rank test: is one noisy statistic above nearly all of those that were dealt anew?
+"""The private rank test: one noisy statistic against those of labels that were dealt out anew.
 
 Let T₀ be the statistic of the data and T₁, …, T_B the same for labels that were dealt out anew, and
 let each of them move by at most Δ between neighbouring datasets. With independent Laplace noise of

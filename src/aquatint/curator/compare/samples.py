@@ -7,7 +7,7 @@ and a matrix product over permutations and rows is as exact as it is fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
@@ -29,8 +29,6 @@ BITS = 11
 """A coordinate is a whole number up to 2**BITS."""
 TILE = 2 ** (24 - BITS)
 """Sums over so many rows stay within 2**24, below which float32 holds every whole number."""
-
-Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -90,15 +88,14 @@ class Samples:
     def __repr__(self) -> str:
         return "Samples(private)"
 
-    def tiles(self, side: int, advance: Advance = lambda _: None) -> Iterator[np.ndarray]:
-        """Give the integer rows of one side, at most TILE at a time, in the order they are in."""
+    def rows(self, side: int) -> Iterator[Rows]:
+        """Give the encoded rows of one side, at most TILE at a time, in the order they are in."""
         encoder, found = _encoder(self.schema, self.coarse.map), 0
         for batch in self.sources[side].open():
             for start in range(0, batch.num_rows, TILE):
                 rows = encoder(batch.slice(start, TILE), Notes())
                 found += len(rows)
-                yield self.coarse.integers(rows)
-                advance(len(rows))
+                yield rows
         if found != self.sizes[side]:
             msg = "the data changed while they were read: start again with data that stay still"
             raise DataError(msg)

@@ -1,0 +1,104 @@
+"""``aquatint compare-private``: a curator who holds both datasets asks whether they differ."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aquatint.cli_spending import unspent_if_interrupted
+
+if TYPE_CHECKING:
+    from aquatint.comparison import Comparison
+
+
+class Test(StrEnum):
+    """The tests, by name."""
+
+    permutation = "permutation"
+    signflip = "signflip"
+    tcmc = "tcmc"
+    tcs = "tcs"
+
+
+def compare_private(
+    data_a: Annotated[Path, typer.Argument(help="a CSV, Parquet, Arrow or Feather file")],
+    data_b: Annotated[Path, typer.Argument(help="another, with the same columns")],
+    schema: Annotated[Path, typer.Option("--schema", help="the public schema of both, TOML")],
+    epsilon: Annotated[float, typer.Option(help="the privacy parameter epsilon; no default")],
+    delta: Annotated[
+        float, typer.Option(help="the privacy parameter delta; permutation and signflip spend none")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="also write the result, as JSON")
+    ] = None,
+    test: Annotated[Test, typer.Option(help="which test")] = Test.permutation,
+    alpha: Annotated[float, typer.Option(help="the level of the test")] = 0.01,
+    plan: Annotated[
+        Path | None, typer.Option(help="a plan file with features to compare by")
+    ] = None,
+    permutations: Annotated[
+        int | None, typer.Option(min=1, help="how many labellings or swaps to rank among")
+    ] = None,
+    conservative: Annotated[
+        bool, typer.Option("--conservative", help="tcmc: allow for the noise of the covariance")
+    ] = False,
+    ledger: Annotated[Path | None, typer.Option(help="account for it in this ledger")] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(help="the name in the ledger; give it twice if each file has its own"),
+    ] = None,
+    simulate: Annotated[
+        int | None, typer.Option(help="seed of simulated noise, for benchmarks: NOT private")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="no progress")] = False,
+) -> None:
+    """Spend a privacy budget once to say whether two private datasets differ."""
+    from aquatint.curator.compare.front import compare_private as ask
+    from aquatint.curator.compare.front import to_json
+    from aquatint.planning import Plan
+    from aquatint.schema import Schema
+
+    with unspent_if_interrupted():
+        found = ask(
+            data_a,
+            data_b,
+            Schema.from_toml(schema),
+            epsilon=epsilon,
+            delta=delta,
+            alpha=alpha,
+            test=test.value,
+            features=Plan.load(plan) if plan is not None else None,
+            permutations=permutations,
+            conservative=conservative,
+            ledger=ledger,
+            dataset=dataset,
+            output=output,
+            simulate=simulate,
+            progress=not quiet,
+        )
+    if as_json:
+        typer.echo(to_json(found), nl=False)
+    elif not quiet:
+        _print(found)
+        if output is not None:
+            typer.echo(f"written: {output}. It is public now.")
+
+
+def _print(found: Comparison) -> None:
+    sizes = "private" if found.n is None else " and ".join(f"{size:,.0f}" for size in found.n)
+    paid = f"epsilon = {found.epsilon:g}, delta = {found.delta:g}"
+    rows = {
+        "answer": "they differ" if found.reject else "no difference was found",
+        "level": f"{found.alpha:g}",
+        "p-value": "not released" if found.pvalue is None else f"{found.pvalue:.4g}",
+        "method": found.method,
+        "null": found.null,
+        "rows": sizes,
+        "promise": f"{paid}, {found.neighbours}",
+    }
+    for name, value in rows.items():
+        typer.echo(f"{name:<8} {value}")
