@@ -24,8 +24,10 @@ from pathlib import Path
 
 import torch
 from compare_methods import METHODS
-from compare_power import budget, level, power
+from compare_power import budget, level, power, splits
 from compare_problems import PROBLEMS
+from compare_real import REAL
+from compare_real_parts import adult, speed
 from results_compare import render
 from runs import RESULTS, Log
 from threadpoolctl import threadpool_limits
@@ -34,8 +36,11 @@ PARTS: dict[str, Callable[[argparse.Namespace, Log], int]] = {
     "budget": budget,
     "power": power,
     "level": level,
+    "splits": splits,
+    "adult": adult,
+    "speed": speed,
 }
-RUNS = {"power": 100, "level": 1000}
+RUNS = {"power": 100, "level": 1000, "splits": 200}
 QUICK = {"runs": 2, "rows": 500, "epsilon": [1.0]}
 
 
@@ -48,7 +53,7 @@ def read_words(given: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("--runs", type=int, help=f"runs of each cell, seeds 0, 1, …; default: {RUNS}")
     add("--methods", nargs="+", choices=METHODS, help="only these")
-    add("--problems", nargs="+", choices=PROBLEMS, help="only these")
+    add("--problems", nargs="+", choices=(*PROBLEMS, *REAL), help="only these")
     add("--epsilon", nargs="+", type=float, help="only these")
     add("--rows", type=int, help="this many in each sample, and no curve over them")
     add("--quick", action="store_true", help="a few small runs of everything")

@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 
+import pandas as pd
 from compare_cases import ALPHA, CURATOR, RELEASES, Case, Method, samples
-from compare_problems import PROBLEMS
+from compare_problems import PROBLEMS, draw
 from compare_real import REAL
 from runs import DELTA
 
@@ -25,6 +26,11 @@ EVERYWHERE = (*PROBLEMS, *REAL)
 SMOOTH = tuple(name for name, problem in PROBLEMS.items() if problem.smooth)
 SPREADS = {problem.title: 0.2 if problem.smooth else 0.1 for problem in PROBLEMS.values()}
 """A public guess at the standard deviation of a column, as a part of its declared range."""
+UNITS = {p.title: 1 / (p.bounds[1] - p.bounds[0]) for p in PROBLEMS.values()}
+"""One unit of the rows as a part of the range: a public guess at how fine a difference is."""
+
+TRAINED_ROWS = 10_000
+"""A quarter of these, for each sample, are there to train on."""
 
 Maker = Callable[[Schema, int], aq.Plan]
 
@@ -41,6 +47,11 @@ def scf(schema: Schema, seed: int) -> aq.Plan:
 
 def mixed(schema: Schema, seed: int) -> aq.Plan:
     """Plan a sketch for everything, its frequencies drawn by the seed."""
+    return aq.mixed_fourier(schema, length_scale=UNITS.get(schema.name, 0.1), seed=seed)
+
+
+def mixed_as_it_comes(schema: Schema, seed: int) -> aq.Plan:
+    """Plan the same without a guess at how fine a difference is."""
     return aq.mixed_fourier(schema, seed=seed)
 
 
@@ -54,6 +65,15 @@ def paper(schema: Schema, seed: int) -> aq.Plan:
     """Plan the features that the paper takes: SCF for Blobs, and otherwise ME."""
     titles = {PROBLEMS[name].title for name in SMOOTH}
     return (scf if schema.name in titles else me)(schema, seed)
+
+
+def trained(schema: Schema, seed: int) -> aq.Plan:
+    """Plan the paper's features, fitted to rows that are declared public."""
+    (name,) = (name for name, problem in PROBLEMS.items() if problem.title == schema.name)
+    public = draw(name, TRAINED_ROWS, seed, training=True)
+    frames = tuple(pd.DataFrame(rows, columns=list(schema.columns)) for rows in public[:2])
+    make = aq.scf_test if PROBLEMS[name].smooth else aq.me_test
+    return make(schema, spread=SPREADS[schema.name], public_train=frames, seed=seed)
 
 
 def sums_of(case: Case, *, maker: Maker) -> tuple[PrivateSum, PrivateSum]:
@@ -91,22 +111,27 @@ def by_curator(
         ).reject
 
 
-def _releases(title: str, maker: Maker) -> Method:
-    return Method(title, RELEASES, partial(sums_of, maker=maker), by_releases, EVERYWHERE)
+def _releases(title: str, maker: Maker, problems: tuple[str, ...] = EVERYWHERE) -> Method:
+    return Method(title, RELEASES, partial(sums_of, maker=maker), by_releases, problems)
 
 
-def _curator(title: str, test: str, maker: Maker | None = paper) -> Method:
+def _curator(
+    title: str, test: str, maker: Maker | None = paper, problems: tuple[str, ...] = EVERYWHERE
+) -> Method:
     rejects = partial(by_curator, test=test, maker=maker)
-    return Method(title, CURATOR, lambda case: case, rejects, EVERYWHERE)
+    return Method(title, CURATOR, lambda case: case, rejects, problems)
 
 
 OURS = {
     "mixed": _releases("mixed Fourier", mixed),
+    "mixed_as_it_comes": _releases("mixed Fourier, no scale given", mixed_as_it_comes, SMOOTH),
     "default": _releases("default plan", default),
-    "nte_me": _releases("ME (NTE)", me),
-    "nte_scf": _releases("SCF (NTE)", scf),
+    "nte_me": _releases("NTE, ME", me),
+    "nte_scf": _releases("NTE, SCF", scf),
+    "nte_public": _releases("NTE, public training", trained, tuple(PROBLEMS)),
     "permutation": _curator("permutation", "permutation", None),
     "signflip": _curator("sign-flip", "signflip"),
     "tcmc": _curator("TCMC", "tcmc"),
     "tcs": _curator("TCS", "tcs"),
+    "tcmc_public": _curator("TCMC, public training", "tcmc", trained, tuple(PROBLEMS)),
 }

@@ -16,6 +16,8 @@ from typing import Any
 from compare_cases import ALPHA, PLAIN, Case
 from compare_methods import METHODS
 from compare_problems import PROBLEMS
+from compare_real import REAL, whole
+from datasets import NotHereError
 from runs import DELTA, Found, Job, Log, Settings, run_all
 
 EPSILONS = (1.0, 0.5, 2.5, 0.1, 5.0, 0.25)
@@ -28,6 +30,7 @@ BLOCK = 50
 DIFFERENT = tuple(name for name, problem in PROBLEMS.items() if not problem.same)
 SAME = tuple(name for name, problem in PROBLEMS.items() if problem.same)
 LEVEL_EPSILONS = (1.0, 0.1, 5.0)
+SPLITS_EPSILONS = (1.0,)
 Group = tuple[str, str, int, tuple[float, ...]]
 """A problem, a method, a number of rows, and what ε to run it at."""
 SHOW = ("rejected", "runs", "cpu_s")
@@ -49,6 +52,20 @@ def level(asked: argparse.Namespace, log: Log) -> int:
     epsilons = tuple(asked.epsilon or LEVEL_EPSILONS)
     groups = [(*pair, asked.rows or ROWS, epsilons) for pair in _wanted(asked, SAME)]
     return run_all(log, list(jobs("level", groups, asked.runs)), SHOW, again=asked.again)
+
+
+def splits(asked: argparse.Namespace, log: Log) -> int:
+    """Run every method of ours on random halves of real tables, where nothing differs."""
+    epsilons = tuple(asked.epsilon or SPLITS_EPSILONS)
+    groups: list[Group] = []
+    for pair in _wanted(asked, REAL):
+        try:
+            whole(pair[0])
+        except NotHereError as absent:
+            print(f"{pair[0]}: {absent}")
+            continue
+        groups.append((*pair, 0, epsilons))
+    return run_all(log, list(jobs("splits", groups, asked.runs)), SHOW, again=asked.again)
 
 
 def budget(asked: argparse.Namespace, log: Log) -> int:
@@ -82,7 +99,7 @@ def _wanted(asked: argparse.Namespace, problems: Iterable[str]) -> Iterator[tupl
     for name, method in product(problems, METHODS):
         if name not in METHODS[method].problems:
             continue
-        if name in (asked.problems or PROBLEMS) and method in (asked.methods or METHODS):
+        if name in (asked.problems or (*PROBLEMS, *REAL)) and method in (asked.methods or METHODS):
             yield name, method
 
 
