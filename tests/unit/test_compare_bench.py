@@ -30,7 +30,10 @@ problems = fetch("compare_problems")
 plain = fetch("compare_plain")
 published = fetch("compare_published")
 power = fetch("compare_power")
+real = fetch("compare_real")
 tables = fetch("results_compare_tables")
+script = fetch("compare")
+runs = fetch("runs")
 
 
 @pytest.mark.parametrize("name", problems.PROBLEMS)
@@ -151,3 +154,42 @@ def test_blocks_cover_every_run_and_share_what_epsilon_has_no_say_in():
         mine = [s for s in made if s["method"] == method and s["epsilon"] == epsilon]
         assert [(s["first"], s["runs"]) for s in mine] == [(0, 50), (50, 50), (100, 20)]
     assert [s["epsilon"] for s in made[:4]] == [1.0, 2.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("part", "methods"),
+    [("power", ["plain", "published_tcs", "mixed", "permutation"]), ("level", ["default", "tcmc"])],
+)
+def test_a_quick_look_writes_a_line_for_each_cell(part, methods, tmp_path):
+    words = [part, "--quick", "--work", str(tmp_path), "--methods", *methods]
+    asked = script.read_words([*words, "--problems", "blobs", "blobs_null"])
+    log = runs.Log(asked.results / f"compare-{part}.jsonl")
+    assert script.PARTS[part](asked, log) == 0
+    lines = list(log.lines().values())
+    assert {line["settings"]["method"] for line in lines} == set(methods)
+    assert all(line["found"]["runs"] == len(line["found"]["decisions"]) == 2 for line in lines)
+    assert script.PARTS[part](asked, log) == 0  # there already: nothing is run again
+    assert len(log.path.read_text().splitlines()) == len(lines)
+
+
+def test_figures_stand_beside_the_bars(tmp_path):
+    log = runs.Log(tmp_path / "compare-power.jsonl")
+    groups = [("gvd", "tcmc", power.ROWS, (1.0,)), ("gvd", "mixed", power.ROWS, (1.0,))]
+    for job, decisions in zip(power.jobs("power", groups, 10), ("1" * 10, "10" * 5), strict=True):
+        log.add(job.settings, {"decisions": decisions})
+    rows = tables.bars(log)[2:4]
+    assert rows[0].endswith("| ≥ .80 | 1.00 | .692 to 1.000 | met |")
+    assert rows[1].endswith("| ≥ .95 | .50 | .187 to .813 | **missed** |")
+    said = "1 of 2 bars are met. mixed Fourier on GVD is missed, with .50 for .95."
+    assert tables.missed(log).strip() == said
+
+
+def test_the_rows_of_an_occupation_do_not_tell_it():
+    try:
+        first, second, schema = real.occupations()
+    except fetch("datasets").NotHereError as absent:
+        pytest.skip(str(absent))
+    assert "occupation" not in {*schema.columns, *first.column_names, *second.column_names}
+    assert (first.num_rows, second.num_rows) == (4893, 4944)
+    a, b, _ = real.halves("adult", 0)
+    assert a.num_rows == b.num_rows == 39_073 // 2
