@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from aquatint.cli_compare import compare
 from aquatint.cli_compare_private import compare_private
 from aquatint.cli_learn import learn
 from aquatint.cli_query import query
@@ -183,6 +184,7 @@ def sample(
 
 app.command()(query)
 app.command()(learn)
+app.command()(compare)
 app.command("compare-private")(compare_private)
 
 

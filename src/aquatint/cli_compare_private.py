@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from aquatint.cli_compare import print_comparison
 from aquatint.cli_spending import unspent_if_interrupted
-
-if TYPE_CHECKING:
-    from aquatint.comparison import Comparison
 
 
 class Test(StrEnum):
@@ -58,7 +56,6 @@ def compare_private(
 ) -> None:
     """Spend a privacy budget once to say whether two private datasets differ."""
     from aquatint.curator.compare.front import compare_private as ask
-    from aquatint.curator.compare.front import to_json
     from aquatint.planning import Plan
     from aquatint.schema import Schema
 
@@ -80,25 +77,7 @@ def compare_private(
             simulate=simulate,
             progress=not quiet,
         )
-    if as_json:
-        typer.echo(to_json(found), nl=False)
-    elif not quiet:
-        _print(found)
-        if output is not None:
-            typer.echo(f"written: {output}. It is public now.")
-
-
-def _print(found: Comparison) -> None:
-    sizes = "private" if found.n is None else " and ".join(f"{size:,.0f}" for size in found.n)
-    paid = f"epsilon = {found.epsilon:g}, delta = {found.delta:g}"
-    rows = {
-        "answer": "they differ" if found.reject else "no difference was found",
-        "level": f"{found.alpha:g}",
-        "p-value": "not released" if found.pvalue is None else f"{found.pvalue:.4g}",
-        "method": found.method,
-        "null": found.null,
-        "rows": sizes,
-        "promise": f"{paid}, {found.neighbours}",
-    }
-    for name, value in rows.items():
-        typer.echo(f"{name:<8} {value}")
+    if as_json or not quiet:
+        print_comparison(found, [data_a.stem, data_b.stem], as_json=as_json)
+    if output is not None and not (as_json or quiet):
+        typer.echo(f"written: {output}. It is public now.")

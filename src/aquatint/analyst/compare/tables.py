@@ -12,9 +12,15 @@ from scipy.stats import chi2
 
 from aquatint.analyst.compare.parts import Part, best_of, singly
 from aquatint.analyst.compare.sides import Shared, Sides, plain_leaves
+from aquatint.analyst.compare.tails import joint
+from aquatint.columns import RANGED, Ordered
 from aquatint.features.marginals import Marginals
 from aquatint.features.race import Race
 from aquatint.release.histograms import on_simplex
+
+FEW_FUNCTIONS = 8
+"""How many smooth functions of a column are tested; half as many of each column of several."""
+MOST_FUNCTIONS = 400
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,10 @@ class Table:
         The standard deviation of the noise on one released number of each.
     times
         For each release, how many released numbers were added up for every cell.
+    shape
+        The number of cells along each column.
+    ordered
+        Whether the cells of each column have an order.
     """
 
     name: str
@@ -36,6 +46,8 @@ class Table:
     counts: tuple[np.ndarray, np.ndarray]
     deviations: tuple[float, float]
     times: tuple[np.ndarray, np.ndarray]
+    shape: tuple[int, ...]
+    ordered: tuple[bool, ...]
 
 
 def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
@@ -44,8 +56,9 @@ def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
     With pooled shares p, K cells and D the difference of the two rows' shares, the covariance is
     C = N(diag p − pp') + diag(noise) + c·pp', where N = 1/n + 1/m and c is what noise on the counts
     adds. It is a diagonal plus one outer product, so D'C⁻¹D ~ χ²_K needs no matrix. It sees a
-    difference that is spread over the table; the largest cell sees one that is not. Twice the
-    smaller p-value is valid for both. Under Laplace noise, whose tails are longer, cells alone
+    difference that is spread over the table; the largest cell sees one that is not; and along
+    columns with an order and many cells, a few smooth contrasts see a shift. The smallest p-value
+    times their number is valid for all. Under Laplace noise, whose tails are longer, cells alone
     are looked at.
     """
     parts = zip(table.deviations, table.times, sides.rows, strict=True)
@@ -61,17 +74,58 @@ def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
     along = (share * difference / spread).sum()
     statistic = (difference**2 / spread).sum()
     statistic -= shift * along**2 / (1 + shift * (share**2 / spread).sum())
-    whole = float(chi2.sf(statistic, len(difference)))
-    return Part(table.name, table.columns, best_of([whole, best_of(cells)]))
+    looks = [float(chi2.sf(statistic, len(difference))), best_of(cells)]
+    smooth = contrasts(share, table.shape, table.ordered)
+    if smooth is not None:
+        smooth = smooth * (share / spread)[:, None]  # cells that are noise alone say little
+        along = smooth.T @ share
+        covariance = (smooth.T * spread) @ smooth + shift * np.outer(along, along)
+        looks.append(joint(smooth.T @ difference, covariance))
+    return Part(table.name, table.columns, best_of(looks))
+
+
+def contrasts(
+    share: np.ndarray, shape: tuple[int, ...], ordered: tuple[bool, ...]
+) -> np.ndarray | None:
+    """Give smooth functions of the cells, shape (cells, functions), where there are many cells.
+
+    Along a column with an order they are cosines of the rank, which is even under the pooled shares
+    whatever the column's shape: the first sees a shift, the second a change of spread. Along
+    other columns every cell is a function of its own.
+    """
+    few = FEW_FUNCTIONS if len(shape) == 1 else FEW_FUNCTIONS // 2
+    axes, reduced = [], []
+    for axis, (size, has_order) in enumerate(zip(shape, ordered, strict=True)):
+        if not has_order or size <= few + 1:
+            axes.append(np.eye(size))
+            continue
+        reduced.append(axis)
+        others = tuple(a for a in range(len(shape)) if a != axis)
+        weight = share.reshape(shape).sum(axis=others)
+        rank = np.cumsum(weight) - weight / 2
+        axes.append(np.cos(np.pi * np.outer(rank / weight.sum(), np.arange(few + 1))))
+    if not reduced or np.prod([axis.shape[1] for axis in axes]) > MOST_FUNCTIONS:
+        return None
+    found = axes[0]
+    for axis_functions in axes[1:]:
+        found = np.einsum("if,jg->ijfg", found, axis_functions).reshape(
+            len(found) * len(axis_functions), -1
+        )
+    return found[:, 1:] if len(reduced) == len(shape) else found  # the first is the constant
 
 
 def _shares(sides: Sides, table: Table, *, conservative: bool) -> np.ndarray:
     """Pool the shares of the cells, none below one row; conservatively, pad by the noise."""
-    rows = sum(sides.rows)
-    share = np.maximum(on_simplex(sides.pooled(table.counts)), 1 / rows)
+    rows, cells = sum(sides.rows), len(table.counts[0])
+    # Each side by its precision at even shares: then the pooled shares and the difference of the
+    # two are all but independent, and functions chosen by the one do not favour the other.
+    parts = zip(table.counts, table.deviations, table.times, sides.rows, strict=True)
+    found = [(c / n, 1 / (1 / (cells * n) + t * (d / n) ** 2)) for c, d, t, n in parts]
+    precision = sum(weight for _, weight in found)
+    pooled = sum(weight * shares for shares, weight in found) / precision
+    share = np.maximum(on_simplex(np.asarray(pooled)), 1 / rows)
     if conservative:
-        noise = sum(t * d**2 for t, d in zip(table.times, table.deviations, strict=True))
-        return np.asarray(np.minimum(share + np.sqrt(noise) / rows, 1.0))
+        return np.asarray(np.minimum(share + np.sqrt(1 / precision), 1.0))
     return np.asarray(share / share.sum())
 
 
@@ -97,6 +151,11 @@ def tables(sides: Sides) -> Iterator[Table]:
                             (one, two),
                             (deviation, their_deviation),
                             (one_times, two_times),
+                            tuple(int(g[0].max()) + 1 for g in groups),
+                            tuple(
+                                isinstance(sides.first.schema.columns[name], (*RANGED, Ordered))
+                                for name in columns
+                            ),
                         )
 
 
@@ -134,4 +193,7 @@ def hash_tables(leaf: Race, found: Shared) -> Iterator[Table]:
     for number in range(leaf.repetitions):
         place = slice(number * leaf.buckets, (number + 1) * leaf.buckets)
         counts = found.sums[0][place], found.sums[1][place]
-        yield Table(f"hash {number + 1}", leaf.columns, counts, found.deviations, (ones, ones))
+        name, shape = f"hash {number + 1}", (leaf.buckets,)
+        yield Table(
+            name, leaf.columns, counts, found.deviations, (ones, ones), shape, ordered=(False,)
+        )

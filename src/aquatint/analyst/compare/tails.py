@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import pi
+from math import inf, pi
 
 import numpy as np
 from scipy.special import erfc, ndtri
 from scipy.stats import chi2
+from scipy.stats import f as fisher
 
 _ANGLES = np.cos((np.arange(64) + 0.5) * pi / 64) ** 2
 _STEPS = np.linspace(0.0, 1.0, 200, endpoint=False)[1:]
@@ -54,10 +55,38 @@ def two_squares(size: np.ndarray, large: np.ndarray, small: np.ndarray) -> np.nd
     return np.asarray(np.exp(-size[..., None] / (2 * spread)).mean(axis=-1))
 
 
-def joint(difference: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
-    """Give d'C⁻¹d and how likely so large a value is for a Gaussian of covariance C."""
-    statistic = float(difference @ np.linalg.solve(covariance, difference))
-    return statistic, float(chi2.sf(statistic, len(difference)))
+def joint(
+    difference: np.ndarray, covariance: np.ndarray, deviation: float = 0.0, rows: float = inf
+) -> float:
+    """Give how likely so large a T = d'C⁻¹d is for a Gaussian d, where C itself is noisy.
+
+    With C known T ~ χ²_J. For C estimated from ν + 1 rows it is Hotelling's: T(ν−J+1)/νJ ~ F with
+    J and ν−J+1 degrees of freedom, and C⁻½ĈC⁻½ is off by (J² + J)/ν in squared Frobenius norm.
+    Noise of standard deviation β on the entries of C puts it off by
+    β²((tr C⁻¹)² + tr C⁻² − Σ(C⁻¹)²_jj), so it leaves that many degrees of freedom.
+
+    Parameters
+    ----------
+    difference
+        d.
+    covariance
+        C, as estimated.
+    deviation
+        β.
+    rows
+        From how many rows C was estimated.
+    """
+    size = len(difference)
+    inverse = np.linalg.inv(covariance)
+    statistic = float(difference @ inverse @ difference)
+    diagonal = np.diag(inverse)
+    off = diagonal.sum() ** 2 + (inverse**2).sum() - (diagonal**2).sum()
+    lost = deviation**2 * off / (size**2 + size) + 1 / max(rows - 2, 1)
+    if lost < 1e-9:
+        return float(chi2.sf(statistic, size))
+    freedom = max(1 / lost, size)
+    rest = freedom - size + 1
+    return float(fisher.sf(statistic * rest / (freedom * size), size, rest))
 
 
 def in_deviations(pvalue: float) -> float:
@@ -66,7 +95,7 @@ def in_deviations(pvalue: float) -> float:
     >>> round(in_deviations(0.05), 2)
     1.96
     """
-    return float(-ndtri(max(pvalue, 1e-300) / 2))
+    return max(0.0, float(-ndtri(max(pvalue, 1e-300) / 2)))
 
 
 def positive(matrix: np.ndarray) -> np.ndarray:

@@ -96,15 +96,7 @@ def cosine_parts(
         pvalue = best_of(coordinates(place, squares[name](np.arange(1, leaf.order + 1))))
         low = leaf.order // 2
         if low > 1 and not sides.laplace:
-            noise = sides.noise(found.deviations) / weights[place][:low] ** 2
-            covariance = _covariance(mean[place], low)
-            if conservative:
-                deviation = np.sqrt(sum(d**2 for d in found.deviations)) / sum(sides.rows)
-                padding = deviation / weights[place][: 2 * low].min() * np.sqrt(low)
-                covariance += padding * np.eye(low)
-            covariance = covariance * sides.sampling + np.diag(noise)
-            covariance += np.outer(mean[place][:low], mean[place][:low]) * sides.count_noise
-            whole = joint(difference[place][:low], covariance)[1]
+            whole = _column(sides, found, place, low, conservative=conservative)
             pvalue = best_of([pvalue, whole])
         yield Part(name, (name,), pvalue)
     orders = np.arange(1, leaf.pair_order + 1)
@@ -115,6 +107,25 @@ def cosine_parts(
         yield Part(
             f"{first} × {second}", (first, second), best_of(coordinates(place, both.ravel()))
         )
+
+
+def _column(sides: Sides, found: Shared, place: slice, low: int, *, conservative: bool) -> float:
+    """Test the lower half of a column's cosines together."""
+    if not isinstance(leaf := found.map, Cosines):
+        raise TypeError
+    weights = leaf.weights.numpy()[place]
+    mean = (sides.pooled(found.sums)[place] / weights)[: 2 * low]
+    difference = (sides.difference(found.sums)[place] / weights)[:low]
+    # An entry of the covariance is half the sum of two noisy means.
+    own = np.sqrt(sum(d**2 for d in found.deviations)) / sum(sides.rows)
+    deviation = float(own / weights[2 * low - 1] / np.sqrt(2))
+    covariance = _covariance(mean, low)
+    if conservative:
+        covariance += deviation * np.sqrt(low) * np.eye(low)
+    covariance = covariance * sides.sampling
+    covariance += np.diag(sides.noise(found.deviations) / weights[:low] ** 2)
+    covariance += np.outer(mean[:low], mean[:low]) * sides.count_noise
+    return joint(difference, covariance, deviation * sides.sampling, sum(sides.rows))
 
 
 def _squares(means: np.ndarray | None, *, conservative: bool) -> _Squares:

@@ -2,7 +2,7 @@
 
 The paper whitens the difference w of the two means by the covariance of the rows and then looks for
 the law of the result, whose weights depend on noise it has to guess (§5). Here w is whitened by its
-own covariance, noise included, which makes the law a plain χ².
+own covariance, noise included, which makes the law almost a plain χ².
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from aquatint.features.moments import SecondMoment
 def whitened_part(
     sides: Sides, mean: Shared, moment: Shared, second: SecondMoment, *, conservative: bool
 ) -> Part:
-    """Test the mean features of two releases by T = w'(NΣ + noise + c·μμ')⁻¹w ~ χ²_J.
+    """Test the mean features of two releases by T = w'(NΣ + noise + c·μμ')⁻¹w.
 
     N = 1/n + 1/m and Σ is the covariance of one row: under the null both releases estimate the same
     one, so it is pooled by the noise of each, and projected on the positive semidefinite matrices.
-    c·μμ' is what noise on the numbers of rows adds: small, because features are centred.
+    c·μμ' is what noise on the numbers of rows adds: small, because features are centred. T would
+    be χ²_J with Σ known; the law is Hotelling's, with the freedom that the noise on Σ leaves.
     ``conservative`` pads Σ by the spectral size of its noise, β√J.
     """
     covariance, deviation = _covariance(sides, mean, moment, second)
@@ -40,14 +41,15 @@ def whitened_part(
         return Part(f"{mean.map.kind}, one by one", columns, best_of(each), details)
     whole = covariance * sides.sampling + np.eye(len(centre)) * sides.noise(mean.deviations)
     whole += np.outer(centre, centre) * sides.count_noise
-    return Part(f"{mean.map.kind} together", columns, joint(difference, whole)[1], details)
+    pvalue = joint(difference, whole, deviation * sides.sampling, sum(sides.rows))
+    return Part(f"{mean.map.kind} together", columns, pvalue, details)
 
 
 def _names(leaf: FeatureMap) -> list[str]:
     if isinstance(leaf, Locations):
         return [f"location {number + 1}" for number in range(leaf.dim)]
     half = leaf.dim // 2
-    return [f"{wave} {n + 1}" for wave in ("cosine", "sine") for n in range(half)]
+    return [f"frequency {n + 1}, {wave}" for wave in ("cosine", "sine") for n in range(half)]
 
 
 def _covariance(

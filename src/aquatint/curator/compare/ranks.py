@@ -37,7 +37,7 @@ _ROUNDING = 1e-9
 def how_many(alpha: float, asked: int | None) -> int:
     """Settle B; too few for the level are refused, because they could never reject."""
     if asked is None:
-        return max(LEAST, ceil(5 / alpha) - 1)
+        return max(LEAST, ceil(3 / alpha) - 1)
     if floor(alpha * (asked + 1) + _ROUNDING) < 1:
         msg = (
             f"{asked} permutations can never reject at level {alpha:g}, since the smallest "

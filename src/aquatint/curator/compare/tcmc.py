@@ -13,8 +13,9 @@ All of it is one Gaussian mechanism: the losses ρ = Δ²/2σ² add up exactly, 
 and δ. Everything else is post-processing, so the statistic and the p-value may be published.
 
 *Null.* If nothing differs, U has mean zero and covariance (mn/N)Σ up to O(1/N), Σ the covariance of
-φ over both samples, and its noise has covariance s²I. By default T = Uᵀ((mn/N)Σ̃ + s²I)⁻¹U, about
-χ² with J degrees of freedom. Σ̃ itself is noisy; ``conservative`` adds its noise, β√J·I, to it.
+φ over both samples, and its noise has covariance s²I. By default T = Uᵀ((mn/N)Σ̃ + s²I)⁻¹U, which
+would be χ² with J degrees of freedom for a known Σ; the law is Hotelling's with the freedom that
+the noise on Σ̃ leaves. ``conservative`` also adds that noise, β√J·I, to Σ̃.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ import torch
 from scipy.stats import chi2
 
 from aquatint.accounting import Budget, Noised, calibrate
-from aquatint.comparison import CompareError
+from aquatint.analyst.compare.tails import joint, positive, two_sided
+from aquatint.comparison import CompareError, Difference, holm
 from aquatint.curator.accumulate import PrivateSum
 from aquatint.curator.compare.nulls import simulated_tail, weighted_tail
 from aquatint.curator.compare.roots import MOST_FEATURES
@@ -38,6 +40,8 @@ from aquatint.curator.compare.trial import Conclusion
 from aquatint.curator.sketch import accumulate
 from aquatint.features.base import FeatureMap
 from aquatint.features.grid import COUNT_STEPS, grid_of, sensitivity
+from aquatint.features.locations import Locations
+from aquatint.features.marginals import Count
 from aquatint.features.moments import second_moment
 from aquatint.planning import Plan, PlannedBlock
 from aquatint.recipe_parts import settled_bins
@@ -84,16 +88,20 @@ class MeanAndCovariance:
     @cached_property
     def plan(self) -> Plan:
         """What is summed on either side."""
-        blocks = {"mean": self.map, "second moment": second_moment(self.map)}
+        blocks: dict[str, FeatureMap] = {"mean": self.map}
+        blocks["second moment"] = second_moment(self.map)
+        if not self.schema.privacy.replaces:
+            blocks["count"] = Count()
+        share = 1 / len(blocks)
         return Plan(
-            settled_bins(self.schema), tuple(PlannedBlock(n, m, 0.5) for n, m in blocks.items())
+            settled_bins(self.schema), tuple(PlannedBlock(n, m, share) for n, m in blocks.items())
         )
 
     @cached_property
     def noised(self) -> tuple[Noised, ...]:
         """Gaussian noise on the difference, the pooled sums and, if private, the sizes."""
         privacy = self.schema.privacy
-        mean, second = (block.map for block in self.plan.blocks)
+        mean, second = (block.map for block in self.plan.blocks[:2])
         moved = difference_sensitivity(self.map, self.sizes, replaces=privacy.replaces)
         vectors = [
             Noised(mean.dim, 1.0, moved**2, mean.dim * moved),
@@ -112,11 +120,9 @@ class MeanAndCovariance:
         if (first.rows, second.rows) != self.sizes:
             msg = "the data changed while they were read: start again with data that stay still"
             raise CompareError(msg)
-        pooled = [(a + b).numpy() for a, b in zip(first.totals, second.totals, strict=True)]
-        vectors = [difference(first, second), *pooled]
-        if not self.schema.privacy.replaces:
-            vectors.append(np.array(self.sizes, dtype=np.int64) * COUNT_STEPS)
-        return vectors
+        pairs = [(a.numpy(), b.numpy()) for a, b in zip(first.totals, second.totals, strict=True)]
+        vectors = [difference(first, second), *(a + b for a, b in pairs[:2])]
+        return [*vectors, *(np.concatenate(counted) for counted in pairs[2:])]
 
     def conclude(self, noisy: Sequence[np.ndarray]) -> Conclusion:
         """Whiten the noisy difference and look it up in the null."""
@@ -129,7 +135,8 @@ class MeanAndCovariance:
         spread = self.noised[0].scale / steps
         covariance = self._covariance(noisy, sum(sizes))
         weight = sizes[0] * sizes[1] / sum(sizes)
-        statistic, pvalue = self._judge(moved, covariance * weight, spread, weight)
+        statistic, pvalue = self._judge(moved, covariance * weight, spread, weight, sum(sizes))
+        each = np.sqrt(np.diag(covariance) * weight + spread**2)
         return Conclusion(
             pvalue <= self.alpha,
             f"TCMC: means and covariance with noise, {self.map.dim} features"
@@ -138,29 +145,47 @@ class MeanAndCovariance:
             statistic=statistic,
             pvalue=pvalue,
             sizes=sizes,
+            differences=self._one_by_one(moved / each),
         )
+
+    def _one_by_one(self, deviations: np.ndarray) -> tuple[Difference, ...]:
+        """Say how far each feature differs: post-processing, as everything here."""
+        pvalues = [float(p) for p in two_sided(deviations, np.ones_like(deviations))]
+        columns = tuple(sorted(self.map.reads[0] | self.map.reads[1]))
+        what = "location" if isinstance(self.map, Locations) else "feature"
+        found = [
+            Difference(f"{what} {number}", columns, abs(float(z)), p, adjusted)
+            for number, (z, p, adjusted) in enumerate(
+                zip(deviations, pvalues, holm(pvalues), strict=True), start=1
+            )
+        ]
+        return tuple(sorted(found, key=lambda one: one.pvalue))
 
     def _covariance(self, noisy: Sequence[np.ndarray], rows: float) -> np.ndarray:
         """Give the noisy covariance of the features, with no eigenvalue below zero."""
         second = second_moment(self.map)
         mean = noisy[1] / (grid_of(self.map).steps * rows)
         moments = noisy[2] / (grid_of(second).steps * rows)
+        own = (self.noised[1].scale / (grid_of(self.map).steps * rows)) ** 2
         found = second.matrix(torch.from_numpy(moments)).numpy() - np.outer(mean, mean)
-        values, vectors = np.linalg.eigh(found)
-        kept: np.ndarray = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        found = found + own * np.eye(len(mean))  # the square of a noisy mean is too large by it
+        kept = positive(found)
         if self.conservative:
-            spread = self.noised[2].scale / (grid_of(second).steps * rows)
-            kept = kept + spread * sqrt(self.map.dim) * np.eye(self.map.dim)
+            kept = kept + self._spread(rows) * sqrt(self.map.dim) * np.eye(self.map.dim)
         return kept
 
+    def _spread(self, rows: float) -> float:
+        """Give the standard deviation of the noise on an entry of the covariance."""
+        return self.noised[2].scale / (grid_of(second_moment(self.map)).steps * rows)
+
     def _judge(
-        self, moved: np.ndarray, covariance: np.ndarray, spread: float, weight: float
+        self, moved: np.ndarray, covariance: np.ndarray, spread: float, weight: float, rows: float
     ) -> tuple[float, float]:
         size = len(moved)
         if self.null == "noise-aware":
             whole = covariance + spread**2 * np.eye(size)
             statistic = float(moved @ np.linalg.solve(whole, moved))
-            return statistic, float(chi2.sf(statistic, size))
+            return statistic, joint(moved, whole, weight * self._spread(rows), rows)
         # Σ of the paper is that of z = φ(x) − φ(y), twice the covariance of φ.
         ridge = weight * PUBLISHED_RIDGE / 2
         regular = covariance + ridge * np.eye(size)
@@ -174,7 +199,7 @@ class MeanAndCovariance:
 
 
 _NULL_TEXT = {
-    "noise-aware": "chi-square, with the noise in the covariance",
+    "noise-aware": "Hotelling's, with the noise in the covariance",
     "weighted-chi2": "weighted sum of chi-squares of the paper, §5.1: rejects too often",
     "monte-carlo": "weighted sum of chi-squares of the paper, §5.1, by simulation: rejects too "
     "often",
