@@ -15,16 +15,14 @@ from results_tables import number, table, verdict
 from runs import Log
 from scipy.stats import beta
 
+CURATORS = ("permutation", "signflip", "tcmc", "tcs")
 BARS: dict[tuple[str, str], float] = {
     ("gvd", "tcmc"): 0.80,
     ("gvd", "nte_me"): 0.65,
     ("gvd", "signflip"): 0.85,
     ("gvd", "mixed"): 0.95,
     ("gvd", "default"): 0.95,
-    **{
-        ("gmd", method): 0.85
-        for method in ("permutation", "signflip", "tcmc", "tcs", "nte_me", "mixed", "default")
-    },
+    **{("gmd", method): 0.85 for method in (*CURATORS, "nte_me", "nte_scf", "mixed", "default")},
     ("blobs", "permutation"): 0.95,
     ("blobs", "mixed"): 0.90,
     ("blobs", "default"): 0.90,
