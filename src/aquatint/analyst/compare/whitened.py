@@ -31,17 +31,23 @@ def whitened_part(
     """
     covariance, deviation = _covariance(sides, mean, moment, second)
     difference, centre = sides.difference(mean.sums), sides.pooled(mean.sums)
-    if conservative:
-        covariance = covariance + deviation * np.sqrt(len(covariance)) * np.eye(len(covariance))
+    added = np.eye(len(centre)) * sides.noise(mean.deviations)
+    added += np.outer(centre, centre) * sides.count_noise
+
+    def together(covariance: np.ndarray) -> float:
+        whole = covariance * sides.sampling + added
+        return joint(difference, whole, deviation * sides.sampling, sum(sides.rows))
+
+    # A padded covariance is also less affected by its noise: never the smaller p-value of the two.
+    padded = covariance + deviation * np.sqrt(len(covariance)) * np.eye(len(covariance))
+    pvalue = max(map(together, (covariance, padded) if conservative else (covariance,)))
+    covariance = padded if conservative else covariance
     each = singly(sides, difference, centre, np.diag(covariance), mean.deviations)
     columns = tuple(sorted(second.reads[0] | second.reads[1]))
     named = _names(mean.map)
     details = tuple(Part(n, columns, float(p)) for n, p in zip(named, each, strict=True))
     if sides.laplace:
         return Part(f"{mean.map.kind}, one by one", columns, best_of(each), details)
-    whole = covariance * sides.sampling + np.eye(len(centre)) * sides.noise(mean.deviations)
-    whole += np.outer(centre, centre) * sides.count_noise
-    pvalue = joint(difference, whole, deviation * sides.sampling, sum(sides.rows))
     return Part(f"{mean.map.kind} together", columns, pvalue, details)
 
 
