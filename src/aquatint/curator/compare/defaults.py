@@ -16,8 +16,11 @@ LENGTH_SCALES = (0.3, 0.1, 1 / 30)
 """Fractions of a declared range: the whole shape of a column, its bulk, and fine structure."""
 FREQUENCIES = 34
 """Frequencies for each length scale, or twice the columns if that is more."""
-SPREAD = 0.1
-"""A guess at the standard deviation of a column, as a fraction of its declared range."""
+SPREAD, WIDTH = 0.05, 0.12
+"""Locations are drawn around the middle with SPREAD, and the kernel's length is WIDTH·√d, fractions
+of a range. If a column's standard deviation is v, a change of one variance moves a kernel value by
+about k/L² with k = exp(−d(v² + SPREAD²)/2L²), which is largest at L² = d(v² + SPREAD²)/2. WIDTH is
+somewhat more than that for v = 0.1, so that wider columns are not lost."""
 
 
 def default_map(schema: Schema, test: str) -> FeatureMap:
@@ -27,7 +30,8 @@ def default_map(schema: Schema, test: str) -> FeatureMap:
     """
     if test == "permutation":
         return _fourier(settled_bins(schema))
-    plan = me_test(schema, spread=SPREAD)
+    columns = len(schema.columns)
+    plan = me_test(schema, spread=SPREAD, length_scale=WIDTH * sqrt(columns))
     return next(block.map for block in plan.blocks if not isinstance(block.map, Count))
 
 
