@@ -19,6 +19,7 @@ import aquatint as aq
 from aquatint.analyst.compare.sides import checked
 from aquatint.analyst.compare.tables import contrasts, tables
 from aquatint.analyst.compare.tails import joint, two_sided, two_squares
+from aquatint.analyst.compare.waves import either_way
 from aquatint.comparison import holm
 from aquatint.features import Count, by_label, cosines, fourier, onehot, pairs, race
 
@@ -361,6 +362,18 @@ def test_two_squares_have_the_tails_of_chi_squares():
     one = np.ones(3)
     assert two_squares(sizes, one, one) == pytest.approx(chi2.sf(sizes, 2))
     assert two_squares(sizes, one, 1e-9 * one)[:2] == pytest.approx(chi2.sf(sizes, 1)[:2], rel=0.05)
+
+
+def test_no_division_of_a_variance_is_worse_than_the_two_that_are_tried():
+    """A search: traces, noises and sizes of every order, a hundred divisions of each."""
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        trace, noise = 10 ** rng.uniform(-3, 2), 10 ** rng.uniform(-3, 1)
+        size = np.array([(trace + 2 * noise) * 10 ** rng.uniform(-1, 1.5)])
+        bound = float(either_way(size, np.array([trace]), noise)[0])
+        small = noise + trace * np.linspace(0, 0.5, 101)
+        found = two_squares(np.repeat(size, 101), trace + 2 * noise - small, small).max()
+        assert found <= bound * (1 + 1e-9) or found > 0.2
 
 
 def test_hotelling_comes_to_chi_square_where_the_covariance_is_known():

@@ -175,7 +175,7 @@ def _looks(
         for table in hash_tables(leaf, found):
             yield table_part(sides, table, conservative=conservative)
     else:
-        yield from bounded_parts(sides, found)
+        yield from bounded_parts(sides, found, conservative=conservative)
 
 
 def _differences(found: list[Part]) -> tuple[Difference, ...]:

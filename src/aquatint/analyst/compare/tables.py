@@ -20,7 +20,8 @@ from aquatint.release.histograms import on_simplex
 
 FEW_FUNCTIONS = 8
 """How many smooth functions of a column are tested; half as many of each column of several."""
-MOST_FUNCTIONS = 400
+MOST_FUNCTIONS = 120
+"""With more functions than this a table is wide in unordered columns, and they are left out."""
 
 
 @dataclass(frozen=True)

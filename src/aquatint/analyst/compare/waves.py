@@ -13,14 +13,20 @@ from aquatint.features.algebra import ByLabel
 from aquatint.features.base import FeatureMap
 from aquatint.features.cosines import Cosines
 from aquatint.features.fourier import Fourier
-from aquatint.release.histograms import histograms
+from aquatint.release.histograms import histograms, unscaled
 
 NAMED = 3
 """A part that looks at more columns than this is said to look at so many columns."""
 
 
 def frequency_parts(
-    sides: Sides, leaf: Fourier, found: Shared, *, conservative: bool
+    sides: Sides,
+    leaf: Fourier,
+    found: Shared,
+    *,
+    share: float = 1.0,
+    within: str = "",
+    conservative: bool,
 ) -> Iterator[Part]:
     """Test every frequency by its cosine and sine together.
 
@@ -29,33 +35,48 @@ def frequency_parts(
     sum is all to one direction, far in the tail, or to both alike, near the middle (Székely &
     Bakirov 2003): the larger of the two p-values is taken. A row that misses a value maps to zero,
     which only lowers the variance.
+
+    Parameters
+    ----------
+    sides, leaf, found
+        The two releases, the map and its sums.
+    share
+        The share of rows that are not zero by construction, or more: τ = share·2/D − ‖Φ‖².
+    within
+        What those rows are, in words.
+    conservative
+        Take τ as if Φ were zero.
     """
     half = leaf.dim // 2
     difference = sides.difference(found.sums).reshape(2, half)
     mean = sides.pooled(found.sums).reshape(2, half)
     power = _power(sides, mean, found.deviations)
-    trace = np.full(half, 2 / leaf.dim) if conservative else np.maximum(2 / leaf.dim - power, 0.0)
+    most = share * 2 / leaf.dim
+    trace = np.full(half, most) if conservative else np.maximum(most - power, 0.0)
     if sides.laplace:
         each = singly(sides, difference, mean, trace, found.deviations)
         pvalues = np.minimum(1.0, 2 * each.min(axis=0))
     else:
-        noise = sides.noise(found.deviations)
         data = trace * sides.sampling + power * sides.count_noise
         size = (difference**2).sum(axis=0)
-        least = noise * np.ones(half)
-        one = two_squares(size, data + least, least)
-        alike = np.exp(-size / (2 * (data / 2 + least)))
-        pvalues = np.maximum(one, alike)
-    seen = leaf.frequencies.numpy()
+        pvalues = either_way(size, data, sides.noise(found.deviations))
+    turns = leaf.frequencies.numpy()
     for number, pvalue in enumerate(pvalues):
-        turns = seen[:, number]
-        used = np.flatnonzero(turns)
+        used = np.flatnonzero(turns[:, number])
         names = tuple(leaf.columns[i] for i in used)
+        what = f"{len(used)} columns, number {number + 1}"
         if len(used) <= NAMED:
-            what = ", ".join(f"{leaf.columns[i]} {abs(turns[i]):.2g} turns" for i in used)
-        else:
-            what = f"{len(used)} columns, number {number + 1}"
-        yield Part(f"frequency: {what}", names, float(pvalue))
+            each_turn = zip(names, np.abs(turns[used, number]), strict=True)
+            what = ", ".join(f"{name} {turn:.2g} turns" for name, turn in each_turn)
+        yield Part(f"frequency: {what}{within}", names, float(pvalue))
+
+
+def either_way(size: np.ndarray, data: np.ndarray, noise: float) -> np.ndarray:
+    """Bound P(λ₁Z₁² + λ₂Z₂² ≥ size) where λ₁ + λ₂ = data + 2·noise and neither is below noise."""
+    least = np.full_like(data, noise)
+    one = two_squares(size, data + least, least)
+    alike = np.exp(-size / (2 * (data / 2 + least)))
+    return np.asarray(np.maximum(one, alike))
 
 
 def _power(sides: Sides, mean: np.ndarray, deviations: tuple[float, float]) -> np.ndarray:
@@ -164,31 +185,41 @@ def cosine_means(sides: Sides, founds: list[Shared]) -> dict[str, np.ndarray]:
     return known
 
 
-def bounded_parts(sides: Sides, found: Shared) -> Iterator[Part]:
-    """Test the coordinates of any map by its range alone.
+def bounded_parts(sides: Sides, found: Shared, *, conservative: bool) -> Iterator[Part]:
+    """Test the coordinates of any map by its range alone; of a map by label, class by class."""
+    if not isinstance(leaf := found.map, ByLabel):
+        yield _bounded(sides, leaf, found, 1.0, "")
+        return
+    names = sides.first.schema.cell_names(leaf.label)
+    inner, weight = unscaled(leaf.inner)
+    for number, share in enumerate(_class_shares(sides, leaf)):
+        place = slice(number * inner.dim, (number + 1) * inner.dim)
+        sums = found.sums[0][place] / weight, found.sums[1][place] / weight
+        deviations = found.deviations[0] / weight, found.deviations[1] / weight
+        one, within = Shared(inner, sums, deviations), f", {leaf.label} = {names[number]}"
+        if isinstance(inner, Fourier):
+            yield from frequency_parts(
+                sides, inner, one, share=float(share), within=within, conservative=conservative
+            )
+        else:
+            yield _bounded(sides, inner, one, float(share), within)
+
+
+def _bounded(sides: Sides, leaf: FeatureMap, found: Shared, share: float, within: str) -> Part:
+    """Test coordinates whose variance is bounded by their range.
 
     A variable between l and h with mean μ has variance at most (h − μ)(μ − l) (Bhatia & Davis
-    2000). If it is zero outside a class of share q, its variance is at most q·max(h², l²) − μ²
-    too.
+    2000). If it is zero outside a class of share q, it is at most q·max(h², l²) − μ² too.
     """
-    leaf = found.map
-    inner: FeatureMap = leaf.inner if isinstance(leaf, ByLabel) else leaf
-    low, high = float(leaf.bound.low), float(leaf.bound.high)
+    low, high = min(float(leaf.bound.low), 0.0), float(leaf.bound.high)
     difference, mean = sides.difference(found.sums), sides.pooled(found.sums)
-    variance = np.maximum((high - mean) * (mean - low), 0.0)
-    classes = leaf.classes if isinstance(leaf, ByLabel) else 1
-    if isinstance(leaf, ByLabel):
-        share = _class_shares(sides, leaf)
-        limit = np.repeat(share * max(high, -low) ** 2, inner.dim) - mean**2
-        variance = np.minimum(variance, np.maximum(limit, 0.0))
-    pvalues = singly(sides, difference, mean, variance, found.deviations).reshape(classes, -1)
-    columns = tuple(sorted(inner.reads[0] | inner.reads[1]))
+    range_alone = (high - mean) * (mean - low)
+    by_class = share * max(high, -low) ** 2 - mean**2
+    variance = np.maximum(np.minimum(range_alone, by_class), 0.0)
+    pvalues = singly(sides, difference, mean, variance, found.deviations)
+    columns = tuple(sorted(leaf.reads[0] | leaf.reads[1]))
     shown = ", ".join(columns) if len(columns) <= NAMED else f"{len(columns)} columns"
-    for number, one in enumerate(pvalues):
-        within = ""
-        if isinstance(leaf, ByLabel):
-            within = f", {leaf.label} = {sides.first.schema.cell_names(leaf.label)[number]}"
-        yield Part(f"{inner.kind} of {shown}{within}", columns, best_of(one))
+    return Part(f"{leaf.kind} of {shown}{within}", columns, best_of(pvalues))
 
 
 def _class_shares(sides: Sides, leaf: ByLabel) -> np.ndarray:
