@@ -17,6 +17,7 @@ HEAD = """\
 the tests of Raj et al. (2019) as they were published and without privacy. This page is written by
 `make bench-compare`. Each part names the command that made it; a part that was stopped goes on
 where it was, since every block of runs is kept as a line of `benchmarks/results/compare-*.jsonl`.
+[How releases are compared](../explanation/compare.md) has the tests themselves.
 
 Everywhere α = .01 and δ = 10⁻⁵, and neighbouring tables differ in one row that is replaced, as in
 the paper. Run 1, 2, 3 has the rows and the simulated noise (`simulate=`) of seed 0, 1, 2, whichever
