@@ -20,7 +20,7 @@ from aquatint.drawing import save
 
 ROWS_OF_PANELS = {"ours": (RELEASES, CURATOR), "published, or without privacy": (PUBLISHED, PLAIN)}
 STYLES = {RELEASES: "-", CURATOR: "--", PUBLISHED: ":", PLAIN: "-"}
-MARKERS = "os^Dv<>p"
+SHADES, MARKERS = (*COLOURS, "#56B4E9", "#000000"), "os^Dv<>p"
 
 
 def power_plots(log: Log, plots: Path) -> None:
@@ -58,10 +58,14 @@ def _plot(
 def _lines(
     axes: Axes, log: Log, problem: str, groups: tuple[str, ...], points: dict[Any, dict[str, Any]]
 ) -> None:
-    drawn = [name for name, method in METHODS.items() if method.group in groups]
-    for place, name in enumerate(drawn):
+    drawn = [
+        (name, place)
+        for group in groups
+        for place, name in enumerate(n for n, method in METHODS.items() if method.group == group)
+    ]
+    for name, place in drawn:
         found = {value: rate_at(log, problem, name, **at) for value, at in points.items()}
         shares = {value: rate.share for value, rate in found.items() if rate is not None}
         axes.plot(list(shares), list(shares.values()), STYLES[METHODS[name].group],
-                  color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
+                  color=SHADES[place % len(SHADES)], marker=MARKERS[place % len(MARKERS)],
                   markersize=4, label=METHODS[name].title)  # fmt: skip
