@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from compare_cases import CURATOR, PLAIN, RELEASES
+from compare_cases import PLAIN
 from compare_methods import METHODS
-from compare_power import ROWS, SIZES_EPSILON
+from compare_ours import OURS
+from compare_power import DIFFERENT, ROWS, SIZES_EPSILON
 from compare_problems import PROBLEMS
 from compare_real import REAL
 from results_tables import number, table, verdict
@@ -54,116 +55,134 @@ class Rate:
         return float(low), float(high)
 
 
-def rate(lines: Iterable[dict[str, Any]]) -> Rate | None:
-    """Add up blocks of runs; where two blocks hold the same run, the later one counts."""
-    decided: dict[tuple[Any, ...], str] = {}
-    for line in lines:
-        settings = line["settings"]
-        for place, said in enumerate(line["found"]["decisions"]):
-            cell = (settings["problem"], settings["method"], settings["rows"], settings["epsilon"])
-            decided[(*cell, settings["first"] + place)] = said
-    return Rate(list(decided.values()).count("1"), len(decided)) if decided else None
+Cell = tuple[str, str, int, float | None]
+"""A problem, a method, a number of rows, and an ε."""
+Rates = dict[Cell, Rate]
 
 
-def bars(log: Log) -> list[str]:
+def rates(log: Log) -> Rates:
+    """Add up blocks of runs by cell; where two blocks hold the same run, the later one counts."""
+    decided: dict[Cell, dict[int, str]] = {}
+    for line in log.lines().values():
+        told = line["settings"]
+        cell = (told["problem"], told["method"], told["rows"], told["epsilon"])
+        runs = enumerate(line["found"]["decisions"], told["first"])
+        decided.setdefault(cell, {}).update(runs)
+    return {cell: Rate(list(runs.values()).count("1"), len(runs)) for cell, runs in decided.items()}
+
+
+def rate_at(
+    found: Rates, problem: str, method: str, *, rows: int, epsilon: float | None
+) -> Rate | None:
+    """Give the rate of a cell; without privacy ε does not matter."""
+    told = None if METHODS[method].group == PLAIN else epsilon
+    return found.get((problem, method, rows, told))
+
+
+def points_of(found: Rates) -> tuple[list[float], list[int]]:
+    """Give every ε at 10,000 rows, and every number of rows at ε = 2.5."""
+    epsilons = {e for _, _, rows, e in found if rows == ROWS and e is not None}
+    sizes = {rows for _, _, rows, e in found if e == SIZES_EPSILON}
+    return sorted(epsilons), sorted(sizes)
+
+
+def bars(found: Rates) -> list[str]:
     """Write what was asked at ε = 1 and 10,000 rows, and what was found."""
     rows = []
     for (problem, method), bar in BARS.items():
-        found = rate_at(log, problem, method, rows=ROWS, epsilon=1.0)
-        if found is not None:
-            said = [PROBLEMS[problem].title, METHODS[method].group, named(method), str(found.runs)]
-            met = verdict(found.share >= bar).strip()
-            said += [f"≥ {number(bar, 2)}", number(found.share, 2), _interval(found), met]
+        one = rate_at(found, problem, method, rows=ROWS, epsilon=1.0)
+        if one is not None:
+            said = [PROBLEMS[problem].title, METHODS[method].group, named(method), str(one.runs)]
+            met = verdict(one.share >= bar).strip()
+            said += [f"≥ {number(bar, 2)}", number(one.share, 2), _interval(one), met]
             rows.append(said)
     header = ["problem", "", "test", "runs", "bar", "power", "95 % interval", ""]
     return table(header, rows) if rows else []
 
 
-def missed(log: Log) -> str:
+def missed(found: Rates) -> str:
     """Count the bars that are met, and say which are not."""
-    found = {key: (rate_at(log, *key, rows=ROWS, epsilon=1.0), bar) for key, bar in BARS.items()}
-    run = {key: (one.share, bar) for key, (one, bar) in found.items() if one is not None}
+    asked = {key: (rate_at(found, *key, rows=ROWS, epsilon=1.0), bar) for key, bar in BARS.items()}
+    run = {key: (one.share, bar) for key, (one, bar) in asked.items() if one is not None}
     short = {key: both for key, both in run.items() if both[0] < both[1]}
     said = [f"{len(run) - len(short)} of {len(run)} bars are met."]
+    if len(run) < len(BARS):
+        said.append(f"{len(BARS) - len(run)} more are not run yet.")
     for (problem, method), (share, bar) in short.items():
         title = f"{METHODS[method].title} on {PROBLEMS[problem].title}"
         said.append(f"{title} is missed, with {number(share, 2)} for {number(bar, 2)}.")
     return " ".join(said) + "\n" if run else ""
 
 
-def against_epsilon(log: Log) -> list[str]:
+def lost(found: Rates) -> str:
+    """Say which of our tests find a difference less than half of the time, problem by problem."""
+    said = []
+    for problem in DIFFERENT:
+        weak = []
+        for method in OURS:
+            one = rate_at(found, problem, method, rows=ROWS, epsilon=1.0)
+            if one is not None and one.share < 0.5:
+                weak.append(f"{METHODS[method].title} ({number(one.share, 2)})")
+        if weak:
+            said.append(f"- {PROBLEMS[problem].title}: {', '.join(weak)}")
+    return "\n".join(["Found less than half of the time at ε = 1:\n", *said, ""]) if said else ""
+
+
+def against_epsilon(found: Rates) -> list[str]:
     """Write power at 10,000 rows for each ε."""
-    epsilons = sorted({s["epsilon"] for s in _settings(log, rows=ROWS)} - {None})
-    return _curves(log, "ε", [{"rows": ROWS, "epsilon": epsilon} for epsilon in epsilons])
+    points = {f"ε = {e:g}": {"rows": ROWS, "epsilon": e} for e in points_of(found)[0]}
+    return _curves(found, points)
 
 
-def against_rows(log: Log) -> list[str]:
+def against_rows(found: Rates) -> list[str]:
     """Write power at ε = 2.5 for each number of rows."""
-    sizes = sorted({s["rows"] for s in _settings(log, epsilon=SIZES_EPSILON)})
-    points = [{"rows": rows, "epsilon": SIZES_EPSILON} for rows in sizes]
-    return _curves(log, "rows", points)
+    sizes = points_of(found)[1]
+    return _curves(found, {f"{n:,} rows": {"rows": n, "epsilon": SIZES_EPSILON} for n in sizes})
 
 
-def _settings(log: Log, **wanted: Any) -> list[dict[str, Any]]:
-    return [line["settings"] for line in log.where(**wanted)]
-
-
-def _curves(log: Log, what: str, points: list[dict[str, Any]]) -> list[str]:
+def _curves(found: Rates, points: dict[str, dict[str, Any]]) -> list[str]:
     made = []
-    for problem in PROBLEMS:
-        for method in METHODS:
-            found = [rate_at(log, problem, method, **point) for point in points]
-            if any(found):
-                runs = sorted({one.runs for one in found if one})
-                cells = [number(one.share, 2) if one else "–" for one in found]
-                said = "–".join(str(n) for n in dict.fromkeys((runs[0], runs[-1])))
-                made.append([PROBLEMS[problem].title, METHODS[method].group, named(method), said])
-                made[-1] += cells
-    name = "epsilon" if what == "ε" else "rows"
-    heads = [f"{what} = {point[name]:,g}" for point in points]
-    return table(["problem", "", "test", "runs", *heads], made) if made else []
+    for problem, method in product(DIFFERENT, METHODS):
+        along = [rate_at(found, problem, method, **point) for point in points.values()]
+        if any(along):
+            runs = sorted({one.runs for one in along if one})
+            said = "–".join(str(n) for n in dict.fromkeys((runs[0], runs[-1])))
+            made.append([PROBLEMS[problem].title, METHODS[method].group, named(method), said])
+            made[-1] += [number(one.share, 2) if one else "–" for one in along]
+    return table(["problem", "", "test", "runs", *points], made) if made else []
 
 
-def rate_at(
-    log: Log, problem: str, method: str, *, rows: int, epsilon: float | None
-) -> Rate | None:
-    """Give the rate of a cell; without privacy ε does not matter."""
-    told = None if METHODS[method].group == PLAIN else epsilon
-    return rate(log.where(problem=problem, method=method, rows=rows, epsilon=told))
+def level_verdict(found: Rates) -> str:
+    """Say how many of our cells hold the level, and name the others."""
+    ours = {cell: one for cell, one in found.items() if cell[1] in OURS}
+    above = {cell: one for cell, one in ours.items() if one.share > MOST_LEVEL}
+    said = f"Of {len(ours)} cells of our tests, {len(ours) - len(above)} are at .02 or below"
+    names = [
+        f"{METHODS[method].title} on {LEVELS[problem]} at ε = {epsilon:g} ({number(one.share, 4)})"
+        for (problem, method, _, epsilon), one in above.items()
+    ]
+    return said + (f"; above it: {'; '.join(names)}.\n" if names else ".\n") if ours else ""
 
 
-def level(log: Log) -> list[str]:
+def level(found: Rates) -> list[str]:
     """Write how often each test invents a difference, where the bar is .02."""
     made = []
-    found = _settings(log)
-    problems = [name for name in LEVELS if any(s["problem"] == name for s in found)]
-    for problem in problems:
-        epsilons = sorted({s["epsilon"] for s in found if s["problem"] == problem} - {None})
-        for method in METHODS:
-            rates = {
-                None: rate(log.where(problem=problem, method=method, epsilon=None)),
-                **{e: rate(log.where(problem=problem, method=method, epsilon=e)) for e in epsilons},
-            }
-            for epsilon, one in rates.items():
-                if one is not None:
-                    made.append([LEVELS[problem], METHODS[method].group, named(method)])
-                    said = "–" if epsilon is None else f"{epsilon:g}"
-                    made[-1] += [said, str(one.runs), number(one.share, 4), _interval(one)]
-                    made[-1].append(_held(METHODS[method].group, one))
+    places = {name: place for place, name in enumerate((*LEVELS, *METHODS))}
+    order = sorted(found, key=lambda c: (places[c[0]], places[c[1]], c[3] or 0.0))
+    for cell in order:
+        (problem, method, _, epsilon), one = cell, found[cell]
+        said = "–" if epsilon is None else f"{epsilon:g}"
+        made.append([LEVELS[problem], METHODS[method].group, named(method), said, str(one.runs)])
+        held = verdict(one.share <= MOST_LEVEL).strip() if method in OURS else ""
+        made[-1] += [number(one.share, 4), _interval(one), held]
     header = ["rows of", "", "test", "ε", "draws", "says they differ", "95 % interval", "≤ .02"]
     return table(header, made) if made else []
 
 
-def _held(group: str, found: Rate) -> str:
-    """Say whether the level is held: a bar for our tests alone."""
-    ours = group in {RELEASES, CURATOR}
-    return verdict(found.share <= MOST_LEVEL).strip() if ours else ""
-
-
 def named(method: str) -> str:
     """Give a method's title; ours stand out."""
-    found = METHODS[method]
-    return f"**{found.title}**" if found.group in {RELEASES, CURATOR} else found.title
+    title = METHODS[method].title
+    return f"**{title}**" if method in OURS else title
 
 
 def _interval(found: Rate) -> str:

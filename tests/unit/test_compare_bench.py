@@ -134,14 +134,14 @@ def test_published_owners_find_a_great_difference():
     assert published.nte(a, b, 5.0, 1e-5, rng) > 0.001
 
 
-def test_runs_are_counted_once():
-    def line(first, decisions):
-        settings = {"problem": "sg", "method": "plain", "rows": 9, "epsilon": 1.0, "first": first}
-        return {"settings": settings, "found": {"decisions": decisions}}
-
-    found = tables.rate([line(0, "01"), line(0, "0100"), line(4, "1")])
+def test_runs_are_counted_once(tmp_path):
+    log = runs.Log(tmp_path / "compare-power.jsonl")
+    for first, decisions in ((0, "01"), (0, "0100"), (4, "1")):
+        cell = {"problem": "sg", "method": "plain", "rows": 9, "epsilon": None}
+        log.add({**cell, "first": first, "runs": len(decisions)}, {"decisions": decisions})
+    (found,) = tables.rates(log).values()
     assert (found.rejected, found.runs) == (2, 5)
-    assert tables.rate([]) is None
+    assert tables.rates(runs.Log(tmp_path / "none.jsonl")) == {}
     low, high = tables.Rate(0, 1000).interval
     assert low == 0
     assert high == pytest.approx(1 - 0.025 ** (1 / 1000))
@@ -177,11 +177,13 @@ def test_figures_stand_beside_the_bars(tmp_path):
     groups = [("gvd", "tcmc", power.ROWS, (1.0,)), ("gvd", "mixed", power.ROWS, (1.0,))]
     for job, decisions in zip(power.jobs("power", groups, 10), ("1" * 10, "10" * 5), strict=True):
         log.add(job.settings, {"decisions": decisions})
-    rows = tables.bars(log)[2:4]
+    found = tables.rates(log)
+    rows = tables.bars(found)[2:4]
     assert rows[0].endswith("| ≥ .80 | 1.00 | .692 to 1.000 | met |")
     assert rows[1].endswith("| ≥ .95 | .50 | .187 to .813 | **missed** |")
-    said = "1 of 2 bars are met. mixed Fourier on GVD is missed, with .50 for .95."
-    assert tables.missed(log).strip() == said
+    said = tables.missed(found)
+    assert said.startswith("1 of 2 bars are met.")
+    assert said.endswith("mixed Fourier on GVD is missed, with .50 for .95.\n")
 
 
 def test_the_rows_of_an_occupation_do_not_tell_it():
