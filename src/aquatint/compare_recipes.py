@@ -25,7 +25,7 @@ from aquatint.features.smooth import smooth
 from aquatint.planning import Plan
 from aquatint.public_tables import PublicTables
 from aquatint.public_training import fitted_frequencies, fitted_locations
-from aquatint.recipe_parts import COUNT_SHARE, beside, cells_of, divided, settled_bins, with_order
+from aquatint.recipe_parts import beside, cells_of, divided, settled_bins, with_order
 from aquatint.schema import Schema
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 MEAN_SHARE = 0.8
 """What the mean gets of the budget beside the second moment: it is the mean that is tested."""
+COUNT_SHARE = 0.1
+"""What the number of rows gets where it is private. Its noise moves every mean by the same factor,
+and a test, unlike a question, has nothing else to lean on along that direction."""
 CELLS_SHARE = 0.3
 """What one-hot cells get beside smoothed frequencies, which see no column without an order."""
 SPREAD = 0.2

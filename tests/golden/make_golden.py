@@ -3,7 +3,8 @@
 ``python tests/golden/make_golden.py VERSION`` writes ``release_v{VERSION}.aqt`` beside this file,
 from the synthetic rows of ``people.csv`` and the schema ``people.toml``. With ``default`` after the
 version it writes ``release_v{VERSION}_default.aqt``, by the default plan, whose joint counts are
-over merged cells; with ``cosines`` a file of cosines, which came later. A file of a version that
+over merged cells; with ``cosines`` a file of cosines, and with ``compare`` one of
+the features of two-sample tests, which came later. A file of a version that
 was once published is never made again: the noise would differ, and so would what the tests know.
 """
 
@@ -23,11 +24,14 @@ from aquatint.features import (
     hermite,
     hermite_combined,
     hermite_product,
+    locations,
     onehot,
     pairs,
     product,
     race,
     scale,
+    second_moment,
+    smooth,
     triples,
 )
 
@@ -95,6 +99,24 @@ def later_blocks(schema: aq.Schema) -> tuple[aq.PlannedBlock, ...]:
     )
 
 
+def test_blocks(schema: aq.Schema) -> tuple[aq.PlannedBlock, ...]:
+    """Use the features of two-sample tests, which came later still."""
+    cells = {"work": schema.cells()["work"]}
+    points = [(0.25, 0.5, 0), (0.5, 0.75, 2), (0.125, 0.5, 1)]
+    near = locations(("age", "height"), points, cells=cells, length_scale=0.5)
+    bell = smooth(("age", "born"), [(1.5, -0.25), (0.5, 3.0)], width=0.4)
+    maps = {
+        "count": Count(),
+        "locations": near,
+        "second moment": second_moment(near),
+        "laplace": locations(("age",), [(0.3,)], length_scale=0.2, kernel="laplace"),
+        "smooth": bell,
+        "second moment of smooth": second_moment(bell),
+        "mixed": fourier(("age", "height", "born"), 16, kernel="mixed", seed=5),
+    }
+    return tuple(aq.PlannedBlock(name, made, 1 / len(maps)) for name, made in maps.items())
+
+
 def main(version: str, which: str = "") -> None:
     target = HERE / ("_".join(filter(None, [f"release_v{version}", which])) + ".aqt")
     if target.exists():
@@ -103,7 +125,8 @@ def main(version: str, which: str = "") -> None:
         write_rows(HERE / "people.csv")
     default = aq.plan(aq.Schema.from_toml(HERE / "people.toml"))
     schema = default.schema
-    chosen = later_blocks(schema) if which == "cosines" else blocks(schema)
+    made = {"cosines": later_blocks, "compare": test_blocks}.get(which, blocks)
+    chosen = made(schema)
     plan = default if which == "default" else aq.Plan(schema, chosen)
     release = aq.sketch(HERE / "people.csv", schema, epsilon=2.0, delta=1e-6, plan=plan)
     release.save(target)

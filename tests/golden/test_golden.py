@@ -93,7 +93,7 @@ def test_the_schema_has_every_kind_of_column(release):
     assert release.schema.label == "income"
 
 
-def test_every_kind_of_feature_map_is_in_a_golden_file(release, later):
+def test_every_kind_of_feature_map_is_in_a_golden_file(release, later, tested):
     from aquatint.features.spec import _KINDS
 
     def kinds(spec):
@@ -104,7 +104,7 @@ def test_every_kind_of_feature_map_is_in_a_golden_file(release, later):
         for part in spec.get("parts", []):
             yield from kinds(part)
 
-    blocks = (*release.blocks, *later.blocks)
+    blocks = (*release.blocks, *later.blocks, *tested.blocks)
     used = {kind for block in blocks for kind in kinds(block.map.spec())}
     assert used == set(_KINDS)
 
@@ -154,6 +154,37 @@ def test_the_blocks_of_cosines_are_those_that_were_released(later):
     }
     assert later.loss.epsilon(1e-6) == pytest.approx(2.0, rel=1e-8)
     assert unread(to_bytes(later)) == unread(LATER.read_bytes())
+
+
+TESTED = HERE / "release_v1_compare.aqt"
+
+
+@pytest.fixture(scope="module")
+def tested():
+    return aq.load(TESTED)
+
+
+def test_the_file_of_test_features_was_not_touched():
+    known = "0e3aee4354111e755b06f9f944684912f05c9376b452d29944d94420ee84490d"
+    assert hashlib.sha256(TESTED.read_bytes()).hexdigest() == known
+
+
+def test_the_blocks_of_test_features_are_those_that_were_released(tested):
+    found = {
+        b.name: (b.map.kind, b.map.dim, tuple(int(i) for i in b.integers[:2]))
+        for b in tested.blocks
+    }
+    assert found == {
+        "count": ("count", 1, (134400338,)),
+        "locations": ("locations", 3, (-251147329, -307985965)),
+        "second moment": ("second_moment", 6, (100758008, 158976853)),
+        "laplace": ("locations", 1, (-205182640,)),
+        "smooth": ("smooth", 4, (21069004, -31965610)),
+        "second moment of smooth": ("second_moment", 10, (-101454482, 15382663)),
+        "mixed": ("fourier", 16, (-23043545, -248282678)),
+    }
+    assert tested.loss.epsilon(1e-6) == pytest.approx(2.0, rel=1e-8)
+    assert unread(to_bytes(tested)) == unread(TESTED.read_bytes())
 
 
 # --- format version 1, by the default plan: counts over merged cells ------------------------------

@@ -459,3 +459,34 @@ def test_the_command_line_prints_json_and_charges_a_ledger(files):
     assert run.exit_code == 0, run.output
     assert json.loads(run.stdout)["n"] == [800, 800]
     assert spent("l.db")["a"][1] == 1
+
+
+# --- schemas of every sort ----------------------------------------------------------------------
+
+SORTS = {
+    "categories alone": {"job": {"kind": "categorical", "categories": ["a", "b"]}},
+    "one number": {"age": {"kind": "numeric", "bounds": [0, 100]}},
+    "numbers that may be missing": {
+        "age": {"kind": "numeric", "bounds": [0, 100], "missing": True},
+        "pay": {"kind": "integer", "bounds": [0, 1000], "missing": True},
+    },
+}
+
+
+@pytest.mark.parametrize(("test", "protects"), CASES)
+@pytest.mark.parametrize("sort", SORTS)
+def test_every_sort_of_schema_can_be_compared(sort, test, protects):
+    schema = aq.Schema.from_dict(
+        {"name": "p", "privacy": {"protects": protects}, "columns": SORTS[sort]}
+    )
+    table = people(100).set_column(1, "pay", pa.array([None, 500] * 50, pa.int64()))
+    found = ask(table, table, schema, test=test)
+    assert found.reject in {True, False}
+
+
+def test_features_of_many_columns_are_made_a_few_rows_at_a_time(monkeypatch):
+    samples = open_samples((people(), people(seed=1)), schema_of(), default_map(schema_of(), "tcs"))
+    whole = [permutation.statistics(samples, 5, coins(1))[0]]
+    monkeypatch.setattr("aquatint.curator.compare.samples.MOST_NUMBERS", 1)
+    assert max(len(rows) for rows in samples.rows(0)) == 64
+    assert permutation.statistics(samples, 5, coins(1))[0] == whole[0]

@@ -37,7 +37,7 @@ class Locations(FeatureMap):
     ----------
     columns
         The columns with an order.
-    cells
+    cells_of
         The columns without one, with their numbers of cells.
     points
         For each location, its place in every column with an order, then its cell in every column

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from aquatint.analyst.compare.parts import Part, best_of, singly
 from aquatint.analyst.compare.sides import Shared, Sides, plain_leaves
@@ -17,6 +18,7 @@ from aquatint.columns import RANGED, Ordered
 from aquatint.features.marginals import Marginals
 from aquatint.features.race import Race
 from aquatint.release.histograms import on_simplex
+from aquatint.release.model import Release
 
 FEW_FUNCTIONS = 8
 """How many smooth functions of a column are tested; half as many of each column of several."""
@@ -75,7 +77,7 @@ def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
     along = (share * difference / spread).sum()
     statistic = (difference**2 / spread).sum()
     statistic -= shift * along**2 / (1 + shift * (share**2 / spread).sum())
-    looks = [float(chi2.sf(statistic, len(difference))), best_of(cells)]
+    looks = [float(chdtrc(len(difference), statistic)), best_of(cells)]
     smooth = contrasts(share, table.shape, table.ordered)
     if smooth is not None:
         smooth = smooth * (share / spread)[:, None]  # cells that are noise alone say little
@@ -130,34 +132,46 @@ def _shares(sides: Sides, table: Table, *, conservative: bool) -> np.ndarray:
     return np.asarray(share / share.sum())
 
 
+Counted = tuple[Marginals, np.ndarray, float]
+"""A map of counts, its noisy counts and the standard deviation of their noise."""
+
+
 def tables(sides: Sides) -> Iterator[Table]:
     """Give the tables over the same columns that both releases count, over common cells."""
-    theirs: dict[tuple[str, ...], list[tuple[Marginals, np.ndarray, float]]] = {}
-    for leaf, sums, deviation in plain_leaves(sides.second):
+    theirs: dict[tuple[str, ...], list[Counted]] = {}
+    for columns, counted in _sets(sides.second):
+        theirs.setdefault(columns, []).append(counted)
+    known: dict[tuple[int, int, str], tuple[np.ndarray, np.ndarray]] = {}
+    for columns, ours in _sets(sides.first):
+        if not theirs.get(columns):
+            continue
+        other = theirs[columns].pop(0)
+        keys = [(id(ours[0]), id(other[0]), name) for name in columns]
+        for key in keys:
+            if key not in known:
+                known[key] = _common(ours[0], other[0], key[2])
+        first, second = zip(*(known[key] for key in keys), strict=True)
+        shape = tuple(int(group.max()) + 1 for group in first)
+        if prod(shape) > 1:
+            both = _coarse(ours, columns, first), _coarse(other, columns, second)
+            (one, one_times), (two, two_times) = both
+            kinds = (sides.first.schema.columns[name] for name in columns)
+            yield Table(
+                name=" × ".join(columns),
+                columns=columns,
+                counts=(one, two),
+                deviations=(ours[2], other[2]),
+                times=(one_times, two_times),
+                shape=shape,
+                ordered=tuple(isinstance(kind, (*RANGED, Ordered)) for kind in kinds),
+            )
+
+
+def _sets(release: Release) -> Iterator[tuple[tuple[str, ...], Counted]]:
+    for leaf, sums, deviation in plain_leaves(release):
         if isinstance(leaf, Marginals):
             for columns in leaf.sets:
-                theirs.setdefault(columns, []).append((leaf, sums, deviation))
-    for leaf, sums, deviation in plain_leaves(sides.first):
-        if isinstance(leaf, Marginals):
-            for columns in leaf.sets:
-                if theirs.get(columns):
-                    other, their_sums, their_deviation = theirs[columns].pop(0)
-                    groups = [_common(leaf, other, name) for name in columns]
-                    one, one_times = _coarse(leaf, sums, columns, [g[0] for g in groups])
-                    two, two_times = _coarse(other, their_sums, columns, [g[1] for g in groups])
-                    if len(one) > 1:
-                        yield Table(
-                            " × ".join(columns),
-                            columns,
-                            (one, two),
-                            (deviation, their_deviation),
-                            (one_times, two_times),
-                            tuple(int(g[0].max()) + 1 for g in groups),
-                            tuple(
-                                isinstance(sides.first.schema.columns[name], (*RANGED, Ordered))
-                                for name in columns
-                            ),
-                        )
+                yield columns, (leaf, sums, deviation)
 
 
 def _common(first: Marginals, second: Marginals, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -175,17 +189,14 @@ def _common(first: Marginals, second: Marginals, name: str) -> tuple[np.ndarray,
 
 
 def _coarse(
-    leaf: Marginals, sums: np.ndarray, columns: tuple[str, ...], groups: list[np.ndarray]
+    counted: Counted, columns: tuple[str, ...], groups: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Add up counted cells into common groups; also say how many went into each."""
+    leaf, sums, _ = counted
     place = np.zeros(1, dtype=np.int64)
-    size = 1
     for group in groups:
-        width = int(group.max()) + 1
-        place = (place[:, None] * width + group[None, :]).reshape(-1)
-        size *= width
-    counted = sums[leaf.set_slice(columns)]
-    return np.bincount(place, weights=counted, minlength=size), np.bincount(place, minlength=size)
+        place = (place[:, None] * (int(group.max()) + 1) + group[None, :]).reshape(-1)
+    return np.bincount(place, weights=sums[leaf.set_slice(columns)]), np.bincount(place)
 
 
 def hash_tables(leaf: Race, found: Shared) -> Iterator[Table]:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from math import inf, pi
 
 import numpy as np
-from scipy.special import erfc, ndtri
-from scipy.stats import chi2
-from scipy.stats import f as fisher
+from scipy.special import chdtrc, erfc, fdtrc, ndtri
 
 _ANGLES = np.cos((np.arange(64) + 0.5) * pi / 64) ** 2
 _STEPS = np.linspace(0.0, 1.0, 200, endpoint=False)[1:]
@@ -83,10 +81,10 @@ def joint(
     off = diagonal.sum() ** 2 + (inverse**2).sum() - (diagonal**2).sum()
     lost = deviation**2 * off / (size**2 + size) + 1 / max(rows - 2, 1)
     if lost < 1e-9:
-        return float(chi2.sf(statistic, size))
+        return float(chdtrc(size, statistic))
     freedom = max(1 / lost, size)
     rest = freedom - size + 1
-    return float(fisher.sf(statistic * rest / (freedom * size), size, rest))
+    return float(fdtrc(size, rest, statistic * rest / (freedom * size)))
 
 
 def in_deviations(pvalue: float) -> float:

@@ -29,6 +29,8 @@ BITS = 11
 """A coordinate is a whole number up to 2**BITS."""
 TILE = 2 ** (24 - BITS)
 """Sums over so many rows stay within 2**24, below which float32 holds every whole number."""
+MOST_NUMBERS = 2**24
+"""So many features of a tile are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,10 @@ class Samples:
     def rows(self, side: int) -> Iterator[Rows]:
         """Give the encoded rows of one side, at most TILE at a time, in the order they are in."""
         encoder, found = _encoder(self.schema, self.coarse.map), 0
+        tile = min(TILE, max(64, MOST_NUMBERS // self.coarse.map.dim))
         for batch in self.sources[side].open():
-            for start in range(0, batch.num_rows, TILE):
-                rows = encoder(batch.slice(start, TILE), Notes())
+            for start in range(0, batch.num_rows, tile):
+                rows = encoder(batch.slice(start, tile), Notes())
                 found += len(rows)
                 yield rows
         if found != self.sizes[side]:
