@@ -22,10 +22,10 @@ def adult(log: Log, text: str, command: str) -> list[str]:
     head = text.format(first=names[0], n=sizes[0], second=names[1], m=sizes[1])
     rows = [
         [WHAT[what], "they differ" if one["reject"] else "no difference found",
-         _pvalue(one["pvalue"]), f"{one['seconds']:.2f}"]
+         _pvalue(one["pvalue"]), f"{one['cpu_s']:.2f}"]
         for what, one in lines.items()
     ]  # fmt: skip
-    made = table(["compared", "at α = .01", "p", "seconds to compare"], rows)
+    made = table(["compared", "at α = .01", "p", "CPU seconds"], rows)
     top = [
         [d["part"], number(d["statistic"], 1), _pvalue(d["adjusted"])]
         for d in found["differences"][:TOP]
