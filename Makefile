@@ -7,10 +7,11 @@ BENCH := $(VENV)/.bench
 PEERS := .venv-peers
 TABLES := $(BIN)/python benchmarks/tables.py
 QUERIES := $(BIN)/python benchmarks/queries.py
+COMPARE := $(BIN)/python benchmarks/compare.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -39,7 +40,7 @@ unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-bench: bench-throughput bench-tables bench-queries ## every benchmark; results go to benchmarks/results and the docs
+bench: bench-throughput bench-tables bench-queries bench-compare ## every benchmark; results go to benchmarks/results and the docs
 
 bench-throughput: $(READY) ## throughput against the plain float32 path
 	$(BIN)/python benchmarks/throughput.py
@@ -61,6 +62,14 @@ bench-queries: $(BENCH) $(PEERS)/.ready ## questions to a release: accuracy, cov
 	$(QUERIES) learn
 	$(QUERIES) dp_erm
 	$(QUERIES) render
+
+bench-compare: $(BENCH) ## two-sample tests: power, level, real tables, time
+	$(COMPARE) power
+	$(COMPARE) level
+	$(COMPARE) splits
+	$(COMPARE) adult
+	$(COMPARE) speed
+	$(COMPARE) render
 
 $(BENCH): $(READY)
 	$(BIN)/pip install --quiet --group bench

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
-from scipy.stats import chi2, laplace, norm
+from scipy.stats import binom, chi2, laplace, norm
 
 import aquatint as aq
 from aquatint.analyst.compare.sides import checked
 from aquatint.analyst.compare.tables import contrasts, tables
-from aquatint.analyst.compare.tails import joint, two_sided, two_squares
+from aquatint.analyst.compare.tails import independent, joint, two_sided, two_squares
 from aquatint.analyst.compare.waves import either_way
 from aquatint.comparison import holm
 from aquatint.features import Count, by_label, cosines, fourier, onehot, pairs, race
@@ -382,6 +382,26 @@ def test_hotelling_comes_to_chi_square_where_the_covariance_is_known():
     assert joint(difference, covariance) == pytest.approx(chi2.sf(statistic, 3))
     assert joint(difference, covariance, 1e-7) == pytest.approx(chi2.sf(statistic, 3), rel=1e-3)
     assert joint(difference, covariance, 0.2) > joint(difference, covariance)
+
+
+def test_a_column_that_is_nearly_all_in_one_cell_has_honest_contrasts():
+    """As in Adult's capital gains: their contrasts are collinear to fifteen digits."""
+    rng, rows, cells, noise = np.random.default_rng(0), 19_536, 33, 49.7
+    share = np.full(cells, 0.5)
+    share[:7] = [17_870, 343, 409, 320, 54, 248, 33]
+    share[[9, 17, 18, 23, 32]] = [47, 40, 52, 14, 70]
+    share /= share.sum()
+    sampling, spread = 2 / rows, 2 * share / rows + (noise / rows) ** 2
+    smooth = contrasts(share, (cells,), (True,)) * (share / spread)[:, None]
+    along = smooth.T @ share
+    covariance = (smooth.T * spread) @ smooth - sampling * np.outer(along, along)
+    assert np.linalg.cond(covariance) > 1e12
+    counts = rng.multinomial(rows, share, (2, 2000)) / rows
+    gaps = counts[0] - counts[1] + rng.normal(0, noise / rows, (2000, cells))
+    found = np.array([joint(*independent(smooth.T @ gap, covariance)) for gap in gaps])
+    for level in (1e-5, 1e-3, 0.01, 0.1):
+        assert (found < level).sum() <= binom.isf(1e-7, len(found), 1.05 * level)
+    assert (found < 0.1).sum() >= binom.ppf(1e-7, len(found), 0.095)
 
 
 def test_contrasts_are_orthogonal_under_the_shares_whatever_their_shape():

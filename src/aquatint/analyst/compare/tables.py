@@ -13,7 +13,7 @@ from scipy.special import chdtrc
 
 from aquatint.analyst.compare.parts import Part, best_of, singly
 from aquatint.analyst.compare.sides import Shared, Sides, plain_leaves
-from aquatint.analyst.compare.tails import joint
+from aquatint.analyst.compare.tails import independent, joint
 from aquatint.columns import RANGED, Ordered
 from aquatint.features.marginals import Marginals
 from aquatint.features.race import Race
@@ -83,7 +83,7 @@ def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
         smooth = smooth * (share / spread)[:, None]  # cells that are noise alone say little
         along = smooth.T @ share
         covariance = (smooth.T * spread) @ smooth + shift * np.outer(along, along)
-        looks.append(joint(smooth.T @ difference, covariance))
+        looks.append(joint(*independent(smooth.T @ difference, covariance)))
     return Part(table.name, table.columns, best_of(looks))
 
 

@@ -10,6 +10,8 @@ from scipy.special import chdtrc, erfc, fdtrc, ndtri
 
 _ANGLES = np.cos((np.arange(64) + 0.5) * pi / 64) ** 2
 _STEPS = np.linspace(0.0, 1.0, 200, endpoint=False)[1:]
+LEAST_VARIANCE = 1e-9
+"""A coordinate with less of the variance of the functions it is made of is left out."""
 
 
 def two_sided(
@@ -85,6 +87,19 @@ def joint(
     freedom = max(1 / lost, size)
     rest = freedom - size + 1
     return float(fdtrc(size, rest, statistic * rest / (freedom * size)))
+
+
+def independent(difference: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Turn to uncorrelated coordinates, without those that the others all but determine.
+
+    Where nearly all rows are in one cell, smooth functions of the cells are nearly collinear. Their
+    covariance is then singular as far as floating point can tell, and its inverse is arbitrary.
+    What is left is Gaussian with the covariance that is given, and has fewer degrees of freedom.
+    """
+    scale = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = values > LEAST_VARIANCE
+    return vectors[:, kept].T @ (difference / scale), np.diag(values[kept])
 
 
 def in_deviations(pvalue: float) -> float:

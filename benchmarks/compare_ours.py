@@ -1,0 +1,131 @@
+"""Our tests as methods of the benchmark, through the public interface.
+
+Sums of a table are made once for every ε (`accumulate`, `finish`), as `aq.sketch` makes them.
+The curator's tests take the features that they take by default. The locations and frequencies of
+plans that two owners share are drawn anew for each run, so that no figure rests on a lucky draw.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+from compare_cases import ALPHA, CURATOR, RELEASES, Case, Method, samples
+from compare_problems import PROBLEMS, draw
+from compare_real import REAL
+from runs import DELTA
+
+import aquatint as aq
+from aquatint.curator.accumulate import PrivateSum
+from aquatint.curator.sketch import accumulate, finish
+from aquatint.schema import Schema
+
+EVERYWHERE = (*PROBLEMS, *REAL)
+SMOOTH = tuple(name for name, problem in PROBLEMS.items() if problem.smooth)
+SPREADS = {problem.title: 0.2 if problem.smooth else 0.1 for problem in PROBLEMS.values()}
+"""A public guess at the standard deviation of a column, as a part of its declared range."""
+UNITS = {p.title: 1 / (p.bounds[1] - p.bounds[0]) for p in PROBLEMS.values()}
+"""One unit of the rows as a part of the range: a public guess at how fine a difference is."""
+
+TRAINED_ROWS = 10_000
+"""A quarter of these, for each sample, are there to train on."""
+
+Maker = Callable[[Schema, int], aq.Plan]
+
+
+def me(schema: Schema, seed: int) -> aq.Plan:
+    """Plan kernel values at five locations, drawn by the seed."""
+    return aq.me_test(schema, spread=SPREADS.get(schema.name, 0.2), seed=seed)
+
+
+def scf(schema: Schema, seed: int) -> aq.Plan:
+    """Plan a smoothed characteristic function at five frequencies, drawn by the seed."""
+    return aq.scf_test(schema, spread=SPREADS.get(schema.name, 0.2), seed=seed)
+
+
+def mixed(schema: Schema, seed: int) -> aq.Plan:
+    """Plan a sketch for everything, its frequencies drawn by the seed."""
+    return aq.mixed_fourier(schema, length_scale=UNITS.get(schema.name, 0.1), seed=seed)
+
+
+def mixed_as_it_comes(schema: Schema, seed: int) -> aq.Plan:
+    """Plan the same without a guess at how fine a difference is."""
+    return aq.mixed_fourier(schema, seed=seed)
+
+
+def default(schema: Schema, seed: int) -> aq.Plan:
+    """Plan what `aq.sketch` would by itself, for synthetic rows and questions."""
+    del seed
+    return aq.plan(schema)
+
+
+def trained(schema: Schema, seed: int) -> aq.Plan:
+    """Plan the paper's features, fitted to rows that are declared public."""
+    (name,) = (name for name, problem in PROBLEMS.items() if problem.title == schema.name)
+    public = draw(name, TRAINED_ROWS, seed, training=True)
+    frames = tuple(pd.DataFrame(rows, columns=list(schema.columns)) for rows in public[:2])
+    make = aq.scf_test if PROBLEMS[name].smooth else aq.me_test
+    return make(schema, spread=SPREADS[schema.name], public_train=frames, seed=seed)
+
+
+def sums_of(case: Case, *, maker: Maker) -> tuple[PrivateSum, PrivateSum]:
+    """Sum both tables by a plan that their owners share."""
+    first, second, schema = samples(case)
+    plan = maker(schema, case.seed)
+    return accumulate(first, plan), accumulate(second, plan)
+
+
+def by_releases(sums: tuple[PrivateSum, PrivateSum], epsilon: float | None, seed: int) -> bool:
+    """Compare two releases, each with noise of its own."""
+    budget = aq.Budget(epsilon or 0.0, DELTA)
+    a, b = (finish(one, budget, simulate=2 * seed + side) for side, one in enumerate(sums))
+    return aq.compare(a, b, alpha=ALPHA).reject
+
+
+def by_curator(
+    case: Case, epsilon: float | None, seed: int, *, test: str, maker: Maker | None
+) -> bool:
+    """Compare two tables in the hands of one curator."""
+    first, second, schema = samples(case)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # simulated noise is meant here
+        return aq.compare_private(
+            first,
+            second,
+            schema,
+            epsilon=epsilon or 0.0,
+            delta=DELTA,
+            alpha=ALPHA,
+            test=test,
+            features=maker(schema, seed) if maker else None,
+            simulate=seed,
+            progress=False,
+        ).reject
+
+
+def _releases(title: str, maker: Maker, problems: tuple[str, ...] = EVERYWHERE) -> Method:
+    return Method(title, RELEASES, partial(sums_of, maker=maker), by_releases, problems)
+
+
+def _curator(
+    title: str, test: str, maker: Maker | None = None, problems: tuple[str, ...] = EVERYWHERE
+) -> Method:
+    rejects = partial(by_curator, test=test, maker=maker)
+    return Method(title, CURATOR, lambda case: case, rejects, problems)
+
+
+OURS = {
+    "mixed": _releases("mixed Fourier", mixed),
+    "mixed_as_it_comes": _releases("mixed Fourier, no scale given", mixed_as_it_comes, SMOOTH),
+    "default": _releases("default plan", default),
+    "nte_me": _releases("NTE, ME", me),
+    "nte_scf": _releases("NTE, SCF", scf),
+    "nte_public": _releases("NTE, public training", trained, tuple(PROBLEMS)),
+    "permutation": _curator("permutation", "permutation"),
+    "signflip": _curator("sign-flip", "signflip"),
+    "tcmc": _curator("TCMC", "tcmc"),
+    "tcs": _curator("TCS", "tcs"),
+    "tcmc_public": _curator("TCMC, public training", "tcmc", trained, tuple(PROBLEMS)),
+}
