@@ -91,7 +91,14 @@ def _times(test: str, rows: int) -> Found:
             seconds, cpu, title = _timed(test, first, second, schema)
     finally:
         torch.set_num_threads(1)
-    return {"title": title, "seconds": seconds, "cpu_s": cpu}
+    others = os.getloadavg()[0]
+    return {
+        "title": title,
+        "seconds": seconds,
+        "cpu_s": cpu,
+        "load": others,
+        "cores": os.cpu_count(),
+    }
 
 
 def _timed(

@@ -122,7 +122,7 @@ SPEED = """\
 ## A million rows
 
 Ten columns. Seconds by the clock from tables in memory to the result, on the machine below with
-whatever else it was doing. The bar is 10 seconds.
+whatever else it was doing: *load* is how many processes wanted its cores. The bar is 10 seconds.
 """
 
 

@@ -46,7 +46,8 @@ def speed(log: Log) -> list[str]:
     for line in log.lines().values():
         settings, found = line["settings"], line["found"]
         met = verdict(found["seconds"] < MOST_SECONDS).strip()
+        load = f"{found['load']:.1f} on {found['cores']}" if "load" in found else "–"
         rows.append([found["title"], f"{settings['rows']:,}", f"{found['seconds']:.1f}"])
-        rows[-1] += [f"{found['cpu_s']:.1f}", met]
-    header = ["what", "rows of each sample", "seconds", "CPU seconds", "< 10 s"]
+        rows[-1] += [f"{found['cpu_s']:.1f}", load, met]
+    header = ["what", "rows of each sample", "seconds", "CPU seconds", "load on cores", "< 10 s"]
     return table(header, rows) if rows else []
