@@ -107,7 +107,7 @@ def missed(found: Rates) -> str:
     short = {key: both for key, both in run.items() if both[0] < both[1]}
     said = [f"{len(run) - len(short)} of {len(run)} bars are met."]
     if len(run) < len(BARS):
-        said.append(f"{len(BARS) - len(run)} more are not run yet.")
+        said.append(f"Not run yet: {len(BARS) - len(run)}.")
     for (problem, method), (share, bar) in short.items():
         title = f"{METHODS[method].title} on {PROBLEMS[problem].title}"
         said.append(f"{title} is missed, with {number(share, 2)} for {number(bar, 2)}.")
