@@ -17,20 +17,17 @@ results stay in the folder of work.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
 from compare_methods import METHODS
 from compare_power import budget, level, power, splits
 from compare_problems import PROBLEMS
 from compare_real import REAL
 from compare_real_parts import adult, speed
 from results_compare import render
-from runs import RESULTS, Log
-from threadpoolctl import threadpool_limits
+from runs import RESULTS, Log, run_part, settle
 
 PARTS: dict[str, Callable[[argparse.Namespace, Log], int]] = {
     "budget": budget,
@@ -61,11 +58,7 @@ def read_words(given: list[str] | None = None) -> argparse.Namespace:
     add("--results", type=Path, default=RESULTS, help="where the lines of results go")
     add("--work", type=Path, default=Path(tempfile.gettempdir()) / "aquatint-bench")
     asked = parser.parse_args(given)
-    if asked.quick:
-        for name, value in QUICK.items():
-            setattr(asked, name, value)
-        asked.results = asked.work
-    asked.runs = asked.runs or RUNS.get(asked.part, 1)
+    settle(asked, QUICK, RUNS)
     return asked
 
 
@@ -75,12 +68,7 @@ def main() -> None:
     if asked.part == "render":
         render()
         return
-    log = Log(asked.results / f"compare-{asked.part}.jsonl")
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        failed = PARTS[asked.part](asked, log)
-    print(f"results: {log.path.name}" + (f", {failed} runs FAILED" if failed else ""))
-    sys.exit(bool(failed))
+    run_part("compare", PARTS[asked.part], asked)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,10 @@ makes its runs anew. Noise is simulated: seed 0 for the first run, 1 for the sec
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
 from query_coverage import coverage
 from query_learning import dp_erm, learn
 from query_speed import hostile, speed
@@ -30,8 +28,7 @@ from query_sql import METHODS, QUESTIONS, sql
 from query_tables import PLANS
 from query_tasks import tasks
 from results_queries import render
-from runs import RESULTS, ROOT, Log
-from threadpoolctl import threadpool_limits
+from runs import RESULTS, ROOT, Log, run_part, settle
 
 PARTS: dict[str, Callable[[argparse.Namespace, Log], int]] = {
     "tasks": tasks,
@@ -68,11 +65,7 @@ def read_words() -> argparse.Namespace:
     add("--results", type=Path, default=RESULTS, help="where the lines of results go")
     add("--work", type=Path, default=Path(tempfile.gettempdir()) / "aquatint-bench")
     asked = parser.parse_args()
-    if asked.quick:
-        for name, value in QUICK.items():
-            setattr(asked, name, value)
-        asked.results = asked.work
-    asked.runs = asked.runs or RUNS.get(asked.part, 1)
+    settle(asked, QUICK, RUNS)
     return asked
 
 
@@ -82,12 +75,7 @@ def main() -> None:
     if asked.part == "render":
         render()
         return
-    log = Log(asked.results / f"queries-{asked.part}.jsonl")
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        failed = PARTS[asked.part](asked, log)
-    print(f"results: {log.path.name}" + (f", {failed} runs FAILED" if failed else ""))
-    sys.exit(bool(failed))
+    run_part("queries", PARTS[asked.part], asked)
 
 
 if __name__ == "__main__":

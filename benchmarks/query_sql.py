@@ -56,14 +56,14 @@ def adult(count: int = QUESTIONS) -> Adult:
         return Adult(rows, schema, list(islice(fit(), count)))
 
 
-def _large(execute: Callable[..., object], asked: Asked, found: Truths, rows: int) -> Truths:
+def _large(execute: Callable[..., Any], asked: Asked, found: Truths, rows: int) -> Truths:
     """Leave averages of few rows out: they say little of any method."""
     if asked.kind.startswith("count"):
         return found
     names, rest = asked.text.split(" from data", 1)
     keys = names.removeprefix("select ").rsplit(", ", 1)[0] + ", " if asked.keys else ""
     text = f"select {keys}count(*) from data{rest}"
-    lines = {tuple(map(str, line[:-1])): line[-1] for line in execute(text)}  # type: ignore[attr-defined]
+    lines = {tuple(map(str, line[:-1])): line[-1] for line in execute(text)}
     return {key: value for key, value in found.items() if lines[key] >= FEWEST * rows}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from datasets import load
 from development import TABLES, numeric
+from made_up import MADE_UP
 from scoring import without_bins
 
 import aquatint as aq
@@ -20,7 +21,9 @@ LAPLACE = ("hist", "rff", "race")
 
 
 def table(name: str) -> tuple[pd.DataFrame, Schema]:
-    """Give the training rows of a table, and its schema without bins."""
+    """Give the training rows of a table, and its schema without bins; of a made-up one, all."""
+    if name in MADE_UP:
+        return MADE_UP[name]()
     found: Any = TABLES[name]() if name in TABLES else load(name)
     rows = found.train
     return rows, without_bins(found.schema)

@@ -63,7 +63,7 @@ class _Covariance(_Pairs):
 
 
 class _Deviation(_Pairs):
-    def step(self, x: float | None) -> None:  # type: ignore[override]
+    def step(self, x: float | None) -> None:
         super().step(x, 0.0)
 
     def finalize(self) -> float | None:
@@ -75,8 +75,8 @@ class _Deviation(_Pairs):
 def database(rows: pd.DataFrame) -> Iterator[sqlite3.Connection]:
     """Put rows into a database of SQLite, as the table `data`."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.create_aggregate("covar_samp", 2, _Covariance)  # type: ignore[arg-type]
-        connection.create_aggregate("stddev", 1, _Deviation)  # type: ignore[arg-type]
+        connection.create_aggregate("covar_samp", 2, _Covariance)
+        connection.create_aggregate("stddev", 1, _Deviation)
         rows.to_sql("data", connection, index=False)
         yield connection
 
@@ -114,7 +114,7 @@ class Chance:
 
     def width(self, column: str) -> float:
         """Give a column's declared range."""
-        low, high = self.schema.columns[column].limits  # type: ignore[union-attr]
+        low, high = self.schema.columns[column].limits
         return float(high - low)
 
     def value(self, column: str) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import results_compare_real as real
 import results_compare_tables as tables
+from page_parts import FOLDER, command, filled, image
 from results_compare_plots import power_plots
-from results_pages import FOLDER, machine
+from results_pages import machine
 from runs import RESULTS, Log
 
 PARTS = ("power", "level", "splits", "adult", "speed")
@@ -151,48 +152,41 @@ def render() -> None:
     print("written: docs/results/compare.md")
 
 
-def _command(words: str) -> str:
-    return f"```text\npython benchmarks/compare.py {words}\n```\n"
-
-
-def _filled(lines: list[str]) -> str:
-    return "\n".join(lines) if lines else "*Not run yet.*\n"
-
-
-def _image(name: str, alt: str) -> str:
-    return f"```{{image}} {name}\n:alt: {alt}\n```\n" if (FOLDER / name).exists() else ""
-
-
 def _power(found: tables.Rates) -> list[str]:
     alt = "Power against {} for every test, on GMD, GVD, Blobs, GMDr and GVDr."
     return [
         BARS,
-        _command("power"),
-        _filled(tables.bars(found)),
+        command("compare.py power"),
+        filled(tables.bars(found)),
         tables.missed(found),
         tables.lost(found),
         READING,
         POWER,
-        _image("compare-epsilon.svg", alt.format("epsilon")),
-        _filled(tables.against_epsilon(found)),
+        image("compare-epsilon.svg", alt.format("epsilon")),
+        filled(tables.against_epsilon(found)),
         SIZES,
-        _image("compare-rows.svg", alt.format("the number of rows")),
-        _filled(tables.against_rows(found)),
+        image("compare-rows.svg", alt.format("the number of rows")),
+        filled(tables.against_rows(found)),
     ]
 
 
 def _level(found: tables.Rates, splits: tables.Rates) -> list[str]:
-    made = [LEVEL, _command("level"), tables.level_verdict(found), _filled(tables.level(found))]
-    made += [SPLITS, _command("splits"), tables.level_verdict(splits)]
-    return [*made, _filled(tables.level(splits))]
+    made = [
+        LEVEL,
+        command("compare.py level"),
+        tables.level_verdict(found),
+        filled(tables.level(found)),
+    ]
+    made += [SPLITS, command("compare.py splits"), tables.level_verdict(splits)]
+    return [*made, filled(tables.level(splits))]
 
 
 def _real(adult: Log, speed: Log) -> list[str]:
     alt = "The columns and pairs of columns in which two occupations differ most."
     return [
-        *real.adult(adult, ADULT, _command("adult")),
-        _image("compare-adult.svg", alt),
+        *real.adult(adult, ADULT, command("compare.py adult")),
+        image("compare-adult.svg", alt),
         SPEED,
-        _command("speed"),
-        _filled(real.speed(speed)),
+        command("compare.py speed"),
+        filled(real.speed(speed)),
     ]

@@ -11,10 +11,10 @@ import results_papers
 import results_tables
 from datasets import LOADERS, PUBLISHED, NotHereError, load
 from development import TABLES
+from page_parts import FOLDER
 from results_plots import adult_plot
-from runs import RESULTS, ROOT, Log
+from runs import RESULTS, Log
 
-FOLDER = ROOT / "docs" / "results"
 NOTES = RESULTS / "tables-notes.md"
 """Written by hand: what was tried when the defaults were chosen, and what did not help."""
 

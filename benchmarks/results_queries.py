@@ -5,7 +5,8 @@ from __future__ import annotations
 import results_coverage
 import results_sql
 import results_tasks
-from results_pages import FOLDER, machine
+from page_parts import FOLDER, command, filled, image
+from results_pages import machine
 from results_queries_plots import coverage_plot, tasks_plot
 from runs import RESULTS, Log
 
@@ -120,18 +121,6 @@ def render() -> None:
     print("written: docs/results/queries.md")
 
 
-def _command(words: str) -> str:
-    return f"```text\npython benchmarks/queries.py {words}\n```\n"
-
-
-def _filled(lines: list[str]) -> str:
-    return "\n".join(lines) if lines else "*Not run yet.*\n"
-
-
-def _image(name: str, alt: str) -> str:
-    return f"```{{image}} {name}\n:alt: {alt}\n```\n" if (FOLDER / name).exists() else ""
-
-
 def _tasks(log: Log) -> list[str]:
     lines = list(log.lines().values())
     counts = " or ".join(str(n) for n in sorted({line["settings"]["counts"] for line in lines}))
@@ -140,13 +129,13 @@ def _tasks(log: Log) -> list[str]:
     alt = "Five errors against epsilon, for five sketches, on LifeSci and Random10."
     return [
         TASKS.format(counts=counts or "40", runs=results_tasks.runs(log)),
-        _command("tasks"),
-        _filled(results_tasks.at_one(log)),
-        _image("queries-tasks.svg", alt),
+        command("queries.py tasks"),
+        filled(results_tasks.at_one(log)),
+        image("queries-tasks.svg", alt),
         TABLE_1,
-        _filled(results_tasks.table_1(log)),
+        filled(results_tasks.table_1(log)),
         "### Every ε\n",
-        _filled(results_tasks.every(log)),
+        filled(results_tasks.every(log)),
     ]
 
 
@@ -154,9 +143,9 @@ def _coverage(log: Log) -> list[str]:
     if log.lines():
         coverage_plot(log, FOLDER)
     alt = "Coverage by table and kind of question, beside the band from 92 to 98 per cent."
-    found = [COVERAGE, _command("coverage"), _filled(results_coverage.verdict(log))]
-    found += [_filled(results_coverage.five(log)), _image("queries-coverage.svg", alt)]
-    return [*found, _filled(results_coverage.kinds(log))]
+    found = [COVERAGE, command("queries.py coverage"), filled(results_coverage.verdict(log))]
+    found += [filled(results_coverage.five(log)), image("queries-coverage.svg", alt)]
+    return [*found, filled(results_coverage.kinds(log))]
 
 
 def _sql(logs: dict[str, Log]) -> list[str]:
@@ -166,15 +155,15 @@ def _sql(logs: dict[str, Log]) -> list[str]:
         words = {"questions": str(settings[0]["questions"]), "seed": str(settings[0]["drawn"])}
     return [
         SQL.format(**words),
-        _command("sql"),
-        _filled(results_sql.methods(logs["sql"])),
+        command("queries.py sql"),
+        filled(results_sql.methods(logs["sql"])),
         SPEED,
-        _command("speed"),
-        _filled(results_sql.speed(logs["speed"])),
+        command("queries.py speed"),
+        filled(results_sql.speed(logs["speed"])),
         HOSTILE,
-        _command("hostile"),
-        _filled(results_sql.hostile(logs["hostile"])),
+        command("queries.py hostile"),
+        filled(results_sql.hostile(logs["hostile"])),
         LEARN,
-        _command("learn") + _command("dp_erm"),
-        _filled(results_sql.learning([logs["learn"], logs["dp_erm"]])),
+        command("queries.py learn") + command("queries.py dp_erm"),
+        filled(results_sql.learning([logs["learn"], logs["dp_erm"]])),
     ]

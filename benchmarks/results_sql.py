@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean, stdev
+from typing import Any
 
 from results_tables import number, table, verdict
 from results_tasks import scientific
@@ -46,11 +47,11 @@ def _total(kinds: dict[str, dict[str, int]]) -> str:
     return str(sum(part["questions"] for part in kinds.values()))
 
 
-def _error(found: Sequence[dict], kind: str | None) -> float:  # type: ignore[type-arg]
+def _error(found: Sequence[dict[str, Any]], kind: str | None) -> float:
     return fmean(run["error"] if kind is None else run["kinds"][kind]["error"] for run in found)
 
 
-def _held(runs: dict[str, list[dict]], kind: str | None) -> str:  # type: ignore[type-arg]
+def _held(runs: dict[str, list[dict[str, Any]]], kind: str | None) -> str:
     parts = [
         part
         for run in runs.get("query", [])

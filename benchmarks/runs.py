@@ -6,6 +6,7 @@ two have the same settings, the later one counts.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -19,6 +20,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import torch
+from threadpoolctl import threadpool_limits
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS")
@@ -26,6 +30,27 @@ DELTA = 1e-5
 
 Settings = dict[str, Any]
 Found = dict[str, Any]
+
+
+def settle(asked: argparse.Namespace, quick: Settings, runs: dict[str, int]) -> None:
+    """Fill in what ``--quick`` means, and how many runs a part has if nobody says."""
+    if asked.quick:
+        for name, value in quick.items():
+            setattr(asked, name, value)
+        asked.results = asked.work
+    asked.runs = asked.runs or runs.get(asked.part, 1)
+
+
+def run_part(
+    name: str, part: Callable[[argparse.Namespace, Log], int], asked: argparse.Namespace
+) -> None:
+    """Run one part of a benchmark on one thread, and exit: the status says if a run failed."""
+    log = Log(asked.results / f"{name}-{asked.part}.jsonl")
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        failed = part(asked, log)
+    print(f"results: {log.path.name}" + (f", {failed} runs FAILED" if failed else ""))
+    sys.exit(bool(failed))
 
 
 class RunError(Exception):

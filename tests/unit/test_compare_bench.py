@@ -1,30 +1,11 @@
 """The benchmark of two-sample tests: its problems, the plain tests, and what was published."""
 
-import importlib
-import os
-import sys
 from math import pi, sqrt
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmark_scripts import fetch
 from scipy.stats import binom
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-pytest.importorskip("sklearn")
-
-
-def fetch(name):
-    """Import a script of the benchmarks; it may set variables, which are put back."""
-    before = dict(os.environ)
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-        os.environ.clear()
-        os.environ.update(before)
-
 
 problems = fetch("compare_problems")
 plain = fetch("compare_plain")

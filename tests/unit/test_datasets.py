@@ -1,36 +1,17 @@
 """The tables of the benchmarks: loaders, published figures, and the peers' bins."""
 
-import importlib
-import os
 import re
-import sys
 from math import log, sqrt
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from benchmark_scripts import fetch
 
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.read import read
 from aquatint.schema import Schema
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-pytest.importorskip("sklearn")
-
-
-def fetch(name):
-    """Import a script of the benchmarks; it may set variables, which are put back."""
-    before = dict(os.environ)
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-        os.environ.clear()
-        os.environ.update(before)
-
 
 datasets = fetch("datasets")
 development = fetch("development")

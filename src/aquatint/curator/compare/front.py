@@ -18,7 +18,7 @@ from aquatint.curator.compare.choice import Choice, all_columns
 from aquatint.curator.compare.defaults import default_candidates, default_map
 from aquatint.curator.compare.samples import Samples, open_samples
 from aquatint.curator.compare.splitting import split
-from aquatint.curator.compare.trial import Trial
+from aquatint.curator.compare.trial import Trial, need_public_sizes
 from aquatint.curator.ledger import Reservation
 from aquatint.curator.noise import add_noise, choose, chooser, coins, simulator
 from aquatint.curator.spending import look_before, uninterrupted
@@ -143,6 +143,8 @@ def compare_private(
     else:
         candidates = _candidates(choose_from, features, schema, test)
         samples = open_samples(data, schema, all_columns(candidates))
+        if test == "signflip":
+            need_public_sizes(schema, test, samples.sizes)  # in words of all rows, not of a part
         to_choose, to_test = split(samples, seeded)
         trials = [trial_of(to_test.seen_by(each)) for each in candidates]
         choice = Choice(to_choose, candidates, epsilon, seeded)
