@@ -5,7 +5,7 @@ What is wrong with them, and with the code that the paper's figures were made wi
 * TCS: Theorem 1 is false. `counterexample` moves the statistic by hundreds of times the claim.
 * TCMC and NTE with SCF: the noise of the mean is √2 too small, that of the covariance 2 or more.
 * All: places and widths are taken from private rows, for nothing.
-* TCMC and NTE: the null distributions do not hold the level. Prototypes had .02 to .04 for .01.
+* TCMC and NTE: the null distributions leave out that the covariance is noisy.
 
 Noise is by the analytic Gaussian mechanism; mean and covariance get half of ε and of δ each. κ is
 1, as in the code, where the paper has k ≤ κ/2 and so κ = 2 for a Gaussian kernel: the code's noise

@@ -200,9 +200,9 @@ class MeanAndCovariance:
 
 _NULL_TEXT = {
     "noise-aware": "Hotelling's, with the noise in the covariance",
-    "weighted-chi2": "weighted sum of chi-squares of the paper, §5.1: rejects too often",
-    "monte-carlo": "weighted sum of chi-squares of the paper, §5.1, by simulation: rejects too "
-    "often",
+    "weighted-chi2": "weighted chi-squares of the paper, §5.1: the noisy covariance as if exact",
+    "monte-carlo": "the paper's weighted chi-squares, by simulation: the noisy covariance as if "
+    "exact",
     "asymptotic-underestimates-noise": "chi-square that ignores the noise: rejects far too often",
 }
 
