@@ -227,8 +227,49 @@ class Boolean(_Column):
         return 2
 
 
+Side = Annotated[int, Field(ge=1, le=1024)]
+
+
+class Image(Strict):
+    """Images of one public size, whose pixels are whole numbers from 0 to 255.
+
+    An image has no cells and is never missing: what tables do with cells is refused in one
+    sentence, and a recipe for images does the rest.
+    """
+
+    kind: Literal["image"]
+    size: tuple[Side, Side]
+    channels: Literal[1, 3]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width."""
+        return self.channels, *self.size
+
+    @property
+    def pixels(self) -> int:
+        """How many numbers an image holds."""
+        return self.channels * self.size[0] * self.size[1]
+
+    @property
+    def missing(self) -> bool:
+        return False
+
+    @property
+    def present_cells(self) -> int:
+        raise SchemaError(NO_CELLS)
+
+    @property
+    def cells(self) -> int:
+        raise SchemaError(NO_CELLS)
+
+
+NO_CELLS = (
+    "images have no cells to count: sketch them with a recipe, dp_mepf, dp_merf or dp_hp, "
+    "and leave images out of what is asked of tables"
+)
 Column = Annotated[
-    Numeric | Integer | Date | Datetime | Categorical | Ordered | Text | Boolean,
+    Numeric | Integer | Date | Datetime | Categorical | Ordered | Text | Boolean | Image,
     Field(discriminator="kind"),
 ]
 RANGED = (Numeric, Integer, Date, Datetime)

@@ -14,7 +14,18 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from aquatint.columns import MISSING, OTHER, RANGED, Boolean, Column, Name, Strict, bin_edges
+from aquatint.columns import (
+    MISSING,
+    NO_CELLS,
+    OTHER,
+    RANGED,
+    Boolean,
+    Column,
+    Image,
+    Name,
+    Strict,
+    bin_edges,
+)
 from aquatint.errors import SchemaError
 
 MAX_COLUMNS = 10_000
@@ -99,6 +110,13 @@ class Schema(Strict):
                 "take it out of [columns]"
             )
             raise ValueError(msg)
+        if self.label in self.images:
+            msg = f"label {self.label!r} holds images: the label is a column with categories"
+            raise ValueError(msg)
+        pixels = [f"{name}[" for name in self.images]
+        if any(name.startswith(pixel) for name in self.columns for pixel in pixels):
+            msg = f"{pixels[0]}…] names the pixels of an image: call the other column differently"
+            raise ValueError(msg)
         return self
 
     @classmethod
@@ -141,12 +159,25 @@ class Schema(Strict):
         return self.model_copy(update={"columns": columns})
 
     def cells(self) -> dict[str, int]:
-        """Give the number of one-hot cells of every column."""
-        return {name: column.cells for name, column in self.columns.items()}
+        """Give the number of one-hot cells of every column; images have none and are left out."""
+        return {n: c.cells for n, c in self.columns.items() if not isinstance(c, Image)}
+
+    @property
+    def images(self) -> dict[str, Image]:
+        """The columns that hold images."""
+        return {n: c for n, c in self.columns.items() if isinstance(c, Image)}
+
+    def require_table(self, what: str) -> None:
+        """Refuse images where a table is needed, in one sentence."""
+        if self.images:
+            msg = f"{what} is for tables, and column {next(iter(self.images))!r} holds images"
+            raise SchemaError(msg)
 
     def cell_names(self, column: str) -> list[str]:
         """Name the cells of a column in order, for tables and plots."""
         spec = self.columns[column]
+        if isinstance(spec, Image):
+            raise SchemaError(NO_CELLS)
         if isinstance(spec, RANGED):
             edges = bin_edges(spec)
             names = [f"[{a:g}, {b:g})" for a, b in pairwise(edges)]
@@ -199,6 +230,8 @@ _DECLARE = {
     "protects": 'declare "add or remove one row", "replace one row" or "all rows of one person"',
     "columns": 'declare at least one column: [columns.age] kind = "integer", bounds = [0, 120]',
     "name": 'give the dataset a public name: name = "people"',
-    "kind": "declare the kind: numeric, integer, ordered, categorical, text, boolean, date "
-    "or datetime",
+    "kind": "declare the kind: numeric, integer, ordered, categorical, text, boolean, date, "
+    "datetime or image",
+    "size": "declare size = [height, width] in pixels, from 1 to 1024 each",
+    "channels": "declare channels = 1 for grey images or 3 for colour",
 }

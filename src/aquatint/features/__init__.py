@@ -21,6 +21,9 @@ from aquatint.features.marginals import onehot as onehot
 from aquatint.features.marginals import pairs as pairs
 from aquatint.features.marginals import triples as triples
 from aquatint.features.moments import second_moment as second_moment
+from aquatint.features.perceptual import Perceptual as Perceptual
+from aquatint.features.pixels import image_rows as image_rows
+from aquatint.features.pixels import pixel_names as pixel_names
 from aquatint.features.race import race as race
 from aquatint.features.smooth import smooth as smooth
 from aquatint.features.spec import from_spec as from_spec

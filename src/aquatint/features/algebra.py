@@ -216,8 +216,7 @@ class ByLabel(FeatureMap):
         return rows.codes[self.label].long()[:, None] * self.inner.dim + self.inner.cells(rows)
 
     def total(self, rows: Rows) -> Tensor:
-        features = self.inner(rows)
-        return (one_hot(rows, self.label, self.classes).to(features.dtype).T @ features).flatten()
+        return self.inner.weighted(rows, one_hot(rows, self.label, self.classes)).flatten()
 
     def spec(self) -> Spec:
         return {

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from aquatint.errors import PlanError
+from aquatint.features.stacking import stacked
 
 if TYPE_CHECKING:
     from aquatint.features.algebra import Concat
@@ -61,6 +62,8 @@ class Rows:
         give weights of shape (n, cells) that sum to one instead, to stay differentiable.
     values
         For each column with an order, its place in the unit interval, shape (n,); NaN is missing.
+        For a column of images, the pixels, shape (n, channels, height, width): uint8, or floats
+        in [0, 1] from a generator.
     count
         The number of rows n.
     """
@@ -83,9 +86,13 @@ class Rows:
         return Rows(_pick(self.codes, index), _pick(self.values, index), len(index))
 
     def matrix(self, columns: tuple[str, ...]) -> Tensor:
-        """Stack the values of several columns into shape (n, columns)."""
+        """Stack the values of several columns, or pixels, into shape (n, columns)."""
         if isinstance(self.values, Columns) and self.values.names == columns:
             return self.values.matrix
+        if not isinstance(self.values, Columns) and any(
+            value.dim() == 4 for value in self.values.values()
+        ):
+            return stacked(self.values, columns)
         return torch.stack([self.values[name] for name in columns], dim=1)
 
 
@@ -221,6 +228,11 @@ class FeatureMap(ABC):
     def total(self, rows: Rows) -> Tensor:
         """Sum the features over the rows, shape (dim,)."""
         return self(rows).sum(dim=0)
+
+    def weighted(self, rows: Rows, weights: Tensor) -> Tensor:
+        """Sum the features with weights of shape (n, k), which gives shape (k, dim)."""
+        features = self(rows)
+        return weights.to(features).T @ features
 
     def __add__(self, other: FeatureMap) -> Concat:
         from aquatint.features.algebra import concat

@@ -14,6 +14,7 @@ from aquatint.features.hermite import Hermite
 from aquatint.features.locations import Locations
 from aquatint.features.marginals import Count, Marginals
 from aquatint.features.moments import SecondMoment
+from aquatint.features.perceptual import named
 from aquatint.features.race import Race
 from aquatint.features.smooth import Smooth
 
@@ -119,6 +120,7 @@ _KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
         tuple(s["widths"]),
         _whole(s["seed"]),
     ),
+    "perceptual": lambda s, _inner: named(s),
     "scaled": lambda s, inner: scale(inner(s["inner"]), s["weight"]),
     "concat": _parts,
     "product": lambda s, inner: product(inner(s["left"]), inner(s["right"])),
