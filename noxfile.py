@@ -15,7 +15,9 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 
 def _install(session: nox.Session, group: str) -> None:
-    session.install("-e", ".[evaluate,learn]", *nox.project.dependency_groups(PROJECT, group))
+    session.install(
+        "-e", ".[evaluate,images,learn]", *nox.project.dependency_groups(PROJECT, group)
+    )
 
 
 @nox.session

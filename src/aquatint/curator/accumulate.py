@@ -20,6 +20,7 @@ from aquatint.features.hermite import Hermite
 from aquatint.planning import Plan
 
 _ROOM = 2**62
+_EXACT = 2**53
 _FUSED_ROWS = 128
 
 
@@ -95,11 +96,27 @@ def _norm_fits(bound: Bound) -> bool:
 
 
 def _sum_dense(leaf: FeatureMap, rows: Rows) -> Tensor:
+    """Add integer rows in place, where they were computed, and give the sums as int64.
+
+    They are held in float64, which adds whole numbers without rounding below 2**53: what is there
+    is moved to int64 before so many rows have come that a sum could be larger.
+    """
+    lines, width = (leaf.classes, leaf.inner.dim) if isinstance(leaf, ByLabel) else (1, leaf.dim)
     total = torch.zeros(leaf.dim, dtype=torch.int64)
-    for tile in tiles(rows, leaf.tile):
+    sums: Tensor | None = None
+    bound, held = grid_of(leaf).bound, 0
+    room = _EXACT // max(int(bound.high), -int(bound.low), 1)
+    for tile in tiles(rows, min(leaf.tile, room)):
         for part, whole in integer_rows(leaf, tile):
-            total += _add_up(leaf, part, whole)
-    return total
+            if sums is None:
+                sums = torch.zeros(lines, width, dtype=torch.float64, device=whole.device)
+            elif held + len(part) > room:
+                total += sums.flatten().cpu().to(torch.int64)
+                sums.zero_()
+                held = 0
+            _add_to(sums, leaf, part, whole)
+            held += len(part)
+    return total if sums is None else total + sums.flatten().cpu().to(torch.int64)
 
 
 def _sum_fused(leaf: FeatureMap, inner: Fourier | Hermite, rows: Rows) -> Tensor:
@@ -130,17 +147,16 @@ def integer_rows(leaf: FeatureMap, rows: Rows) -> Iterator[tuple[Rows, Tensor]]:
             f"for {len(rows)} rows of {inner.dim} features"
         )
         raise DataError(msg)
-    step = max(16, 2**19 // inner.dim)
+    step = max(16, (2**19 if features.device.type == "cpu" else 2**26) // inner.dim)
     for start in range(0, len(rows), step):
         yield rows.slice(start, start + step), quantise(features[start : start + step], grid)
 
 
-def _add_up(leaf: FeatureMap, rows: Rows, whole: Tensor) -> Tensor:
-    # Integers below 2**23 in a tile of fewer than 2**30 rows: float64 adds them without rounding.
+def _add_to(sums: Tensor, leaf: FeatureMap, rows: Rows, whole: Tensor) -> None:
     if isinstance(leaf, ByLabel):
-        out = torch.zeros(leaf.classes, leaf.inner.dim, dtype=torch.float64)
-        return out.index_add_(0, rows.codes[leaf.label].long(), whole).flatten().to(torch.int64)
-    return (whole.new_ones(1, len(rows)) @ whole)[0].to(torch.int64)
+        sums.index_add_(0, rows.codes[leaf.label].long().to(sums.device), whole)
+    else:
+        sums += whole.new_ones(1, len(rows)) @ whole
 
 
 def _count(leaf: FeatureMap, rows: Rows) -> Tensor:

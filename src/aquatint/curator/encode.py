@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,18 @@ from aquatint.columns import (
     Categorical,
     Date,
     Datetime,
+    Image,
     Integer,
     Numeric,
     Ordered,
     Text,
     bin_edges,
 )
+from aquatint.curator.encode_images import encode_images
 from aquatint.errors import DataError
 from aquatint.features.base import Columns, Rows
 from aquatint.features.frequencies import VALUE_STEPS
+from aquatint.features.stacking import pixel_of
 from aquatint.schema import Schema
 
 _TRUE, _FALSE = ["true", "t", "yes", "y", "1"], ["false", "f", "no", "n", "0"]
@@ -57,26 +61,39 @@ class Notes:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Turns record batches into `Rows`, only the columns and views that the maps read."""
+    """Turns record batches into `Rows`, only the columns and views that the maps read.
+
+    A map that reads pixels, or a whole image, is given the image column.
+    """
 
     schema: Schema
     codes: frozenset[str]
     values: frozenset[str]
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The columns to read, in the schema's order."""
-        return [name for name in self.schema.columns if name in self.codes | self.values]
+        read = self.codes | self.values | self.images
+        return [name for name in self.schema.columns if name in read]
+
+    @cached_property
+    def images(self) -> frozenset[str]:
+        """The image columns that are read."""
+        whole = {(pixel_of(name) or (name, 0))[0] for name in self.values}
+        return frozenset(whole & self.schema.images.keys())
 
     def __call__(self, batch: pa.RecordBatch, notes: Notes) -> Rows:
         """Encode one batch."""
         codes: dict[str, Tensor] = {}
-        ordered = tuple(name for name in self.columns if name in self.values)
+        ordered = tuple(n for n in self.columns if n in self.values and n not in self.images)
         values = Columns(ordered, torch.empty(batch.num_rows, len(ordered)))
+        images: dict[str, Tensor] = {}
         for name in self.columns:
             column = self.schema.columns[name]
             array = undo_layout(batch.column(name))
-            if isinstance(column, RANGED):
+            if isinstance(column, Image):
+                images[name] = encode_images(name, column, array)
+            elif isinstance(column, RANGED):
                 number, absent = _numbers(name, column, array)
                 number = _clip(name, column, number, notes)
                 _check_missing(name, column.missing, absent, notes)
@@ -91,7 +108,7 @@ class Encoder:
                 codes[name] = torch.from_numpy(code)
                 if name in self.values:
                     values[name].copy_(_rank(name, column, code, absent))
-        return Rows(codes, values, batch.num_rows)
+        return Rows(codes, {**values, **images} if images else values, batch.num_rows)
 
 
 def undo_layout(array: pa.Array) -> pa.Array:

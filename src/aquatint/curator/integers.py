@@ -18,8 +18,14 @@ from aquatint.features.grid import Grid
 from aquatint.features.scratch import scratch
 
 _CERTAIN = 1 - 2.0**-30
-"""A float64 norm of up to 2**20 coordinates errs by less than 2**-31 relative: below the limit
-times this, a row is certainly within."""
+"""Below the limit times this, a row is certainly within, whatever rounding did to its norm.
+
+A float64 sum of n terms that are not negative errs by at most (n − 1)·2**-53 relative, in any
+order, and each square by 2**-53. Norms are summed over chunks of 2**20 coordinates, whose square
+roots and squares add four roundings more, and then over the k chunks: at most
+(2**20 + 4 + k)·2**-53 in all, to first order, which is below 2**-31 as long as k is below 2**21.
+That is the case up to 2**41 coordinates, a thousand times more than a map may have."""
+_CHUNK = 2**20
 
 
 def quantise(features: Tensor, grid: Grid) -> Tensor:
@@ -34,14 +40,14 @@ def quantise(features: Tensor, grid: Grid) -> Tensor:
     grid
         The grid of the leaf, with its limits in steps.
     """
-    if features.shape[1] > 2**20:
-        return torch.cat([quantise_exactly(row[None], grid) for row in features])
     shape = tuple(features.shape)
     steps = scratch("steps", shape, torch.float32, features)
     torch.mul(features.to(torch.float32), grid.steps, out=steps)
     truncated = scratch("truncated", shape, torch.int32, features).copy_(steps)
     whole = scratch("whole", shape, torch.float64, features).copy_(truncated)
     certain = _certainly_within(whole, grid.bound)
+    if features.device.type != "cpu":  # there a conversion to integers may hide what is not finite
+        certain &= features.isfinite().all(dim=1)
     low, high = truncated.aminmax() if truncated.numel() else (0, 0)
     if low < int(grid.bound.low) or high > int(grid.bound.high):
         certain &= (whole.amin(dim=1) >= int(grid.bound.low)) & (
@@ -49,17 +55,18 @@ def quantise(features: Tensor, grid: Grid) -> Tensor:
         )
     if not bool(certain.all()):
         doubtful = ~certain
-        whole[doubtful] = quantise_exactly(features[doubtful], grid)
+        whole[doubtful] = quantise_exactly(features[doubtful], grid).to(whole.device)
     return whole
 
 
 def _certainly_within(whole: Tensor, bound: Bound) -> Tensor:
     """Say which rows keep both norms beyond any rounding of this very check."""
-    certain: Tensor = (
-        torch.linalg.vector_norm(whole, dim=1).square() <= int(bound.l2_squared) * _CERTAIN
-    )
+    chunks = whole.split(_CHUNK, dim=1)  # type: ignore[no-untyped-call]
+    squared = sum(torch.linalg.vector_norm(chunk, dim=1).square() for chunk in chunks)
+    certain: Tensor = squared <= int(bound.l2_squared) * _CERTAIN
     if not _l1_follows(bound):
-        certain &= whole.abs().sum(dim=1) <= int(bound.l1) * _CERTAIN
+        total = sum(chunk.abs().sum(dim=1) for chunk in chunks)
+        certain &= total <= int(bound.l1) * _CERTAIN
     return certain
 
 

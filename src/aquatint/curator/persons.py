@@ -28,11 +28,18 @@ from aquatint.features.grid import grid_of, is_counting
 from aquatint.planning import Plan
 
 RESIDENT_ROWS = 4_000_000
+RESIDENT_BYTES = 1 << 31
 _CROWD = 2**16
 
 
 class TooManyRowsError(DataError):
     """One bucket of persons has more rows than may be held in memory."""
+
+
+def resident_rows(encoder: Encoder) -> int:
+    """Give how many rows may be held in memory: fewer where they hold images."""
+    pixels = sum(encoder.schema.images[name].pixels for name in encoder.images)
+    return min(RESIDENT_ROWS, RESIDENT_BYTES // max(1, pixels))
 
 
 def collect(
@@ -102,6 +109,9 @@ def _join(parts: list[Rows]) -> Rows:
     names = tuple(first.values)
     codes = {name: torch.cat([p.codes[name] for p in parts]) for name in first.codes}
     count = sum(p.count for p in parts)
+    if not isinstance(first.values, Columns):
+        held = {name: torch.cat([p.values[name] for p in parts]) for name in names}
+        return Rows(codes, held, count)
     values = torch.cat([p.matrix(names) for p in parts]) if names else torch.empty(count, 0)
     return Rows(codes, Columns(names, values), count)
 
@@ -162,7 +172,7 @@ def _weigh_dense(leaf: FeatureMap, rows: Rows, runs: np.ndarray, max_rows: int) 
                 place = owner[done : done + len(part)] * classes
                 if isinstance(leaf, ByLabel):
                     place = place + part.codes[leaf.label]
-                sums.index_add_(0, place, whole)
+                sums.index_add_(0, place, whole.cpu())
                 done += len(part)
         whole_sums = sums.to(torch.int64).reshape(len(inside), leaf.dim) * max_rows
         total += torch.div(whole_sums, inside[:, None], rounding_mode="trunc").sum(dim=0)
@@ -197,9 +207,10 @@ def passes(
     encoder: Encoder,
     *,
     repeatable: bool,
-    limit: int = RESIDENT_ROWS,
+    limit: int | None = None,
 ) -> Iterator[tuple[Rows, np.ndarray, Notes]]:
     """Read the source once if its rows fit in memory, otherwise once for each bucket of persons."""
+    limit = resident_rows(encoder) if limit is None else limit
     of = 1
     while True:
         try:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 from pyarrow import ipc
 
 from aquatint.columns import RANGED, Date, Datetime
+from aquatint.curator.read_images import batch_images, from_batches, holds_images, image_batches
 from aquatint.errors import DataError
+from aquatint.image_files import ImageBatch
 from aquatint.schema import Schema
 
 BATCH_ROWS = 65_536
@@ -47,25 +49,41 @@ class Source:
 
 
 def read(data: Any, schema: Schema, columns: list[str]) -> Source:
-    """Open private data: a path, a frame, an Arrow table or reader, or record batches."""
+    """Open private data: a path, a frame, an Arrow table or reader, record batches or images."""
     person = schema.privacy.person
     wanted = [*columns, person] if person is not None else columns
+    source = _source(data, schema, wanted)
+    rows = batch_images(schema, wanted)
+    if rows is None:
+        return source
+    return replace(source, open=lambda: _small(source.open(), rows))
+
+
+def _small(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut batches of images, without a copy, so that little is held at once."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def _source(data: Any, schema: Schema, wanted: list[str]) -> Source:
     if isinstance(data, (str, Path)):
         return _path(Path(data), schema, wanted)
-    if isinstance(data, pa.Table):
-        return Source(lambda: _table(data, wanted), repeatable=True, size=data.num_rows)
-    if isinstance(data, pa.RecordBatch):
-        return read(pa.Table.from_batches([data]), schema, columns)
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+        return Source(lambda: _table(table, wanted), repeatable=True, size=table.num_rows)
+    if isinstance(data, ImageBatch):
+        return Source(lambda: from_batches([data], schema, wanted), True, len(data))
     if type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
-        return read(_pandas(data, wanted), schema, columns)
+        return _source(_pandas(data, wanted), schema, wanted)
     if hasattr(data, "__arrow_c_stream__"):
         repeatable = hasattr(data, "columns")  # a polars frame, not a reader that runs dry
         return Source(lambda: _reader(data, wanted), repeatable)
     if isinstance(data, Iterable):
         return Source(lambda: _batches(data, wanted), repeatable=False)
     msg = (
-        f"cannot read {type(data).__name__}: give a path, a pandas or polars frame, an Arrow table "
-        "or an iterator of record batches"
+        f"cannot read {type(data).__name__}: give a path, a pandas or polars frame, an Arrow "
+        "table, an iterator of record batches, or images"
     )
     raise DataError(msg)
 
@@ -112,10 +130,16 @@ def _check_path(path: Path) -> None:
 
 
 def _path(path: Path, schema: Schema, wanted: list[str]) -> Source:
+    images = batch_images(schema, wanted)
+    if images and holds_images(path):
+        return Source(lambda: image_batches(path, schema, wanted), True)
     _check_path(path)
+    if images and _kind(path) in _CSV:
+        msg = f"{path.name} cannot hold images: give a folder, an .npz, idx or Parquet file"
+        raise DataError(msg)
     size = path.stat().st_size
     if _kind(path) in _PARQUET:
-        return Source(lambda: _parquet(path, wanted), True, size)
+        return Source(lambda: _parquet(path, wanted, images or BATCH_ROWS), True, size)
     if _kind(path) in _ARROW:
         return Source(lambda: _arrow(path, wanted), True, size)
     return Source(lambda: _csv(path, schema, wanted), True, size)
@@ -126,10 +150,10 @@ def _kind(path: Path) -> str:
     return (Path(path.stem).suffix if packed else path.suffix).lower()
 
 
-def _parquet(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+def _parquet(path: Path, wanted: list[str], rows: int) -> Iterator[pa.RecordBatch]:
     with _reading(path), pq.ParquetFile(path) as file:
         _require(file.schema_arrow.names, wanted)
-        yield from file.iter_batches(batch_size=BATCH_ROWS, columns=wanted)
+        yield from file.iter_batches(batch_size=rows, columns=wanted)
 
 
 def _arrow(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:

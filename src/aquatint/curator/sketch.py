@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
 from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
@@ -24,6 +25,7 @@ from aquatint.curator.read import Source, read
 from aquatint.curator.spending import look_before, uninterrupted
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
 from aquatint.features import FeatureMap, leaves
+from aquatint.features.attaching import moved, perceptual_maps
 from aquatint.features.grid import grid_of
 from aquatint.features.marginals import Count, Marginals
 from aquatint.grouping import best_sets, merged
@@ -49,14 +51,15 @@ def sketch(
     simulate: int | None = None,
     notes: Callable[[Notes], None] | None = None,
     progress: bool = True,
+    device: str | None = None,
 ) -> Release:
     """Spend a privacy budget once and give a release.
 
     Parameters
     ----------
     data
-        A path (CSV, Parquet, Arrow or Feather), a pandas or polars frame, an Arrow table, or an
-        iterator of record batches.
+        A path (CSV, Parquet, Arrow or Feather; for images also a folder, .npz or idx file), a
+        pandas or polars frame, an Arrow table, an iterator of record batches, or an `ImageBatch`.
     schema
         What is public about the data and what is protected.
     epsilon, delta
@@ -74,6 +77,9 @@ def sketch(
         Private: for the curator's eyes only.
     progress
         Show progress on a terminal when it takes longer than two seconds.
+    device
+        Where the public networks of perceptual features run: "cpu" or "cuda"; by default a GPU if
+        there is one.
 
     Returns
     -------
@@ -97,13 +103,14 @@ def sketch(
     if chosen.schema != schema.with_bins(_bins(chosen.schema)):
         msg = "the plan was made for another schema: plan again with this one"
         raise PlanError(msg)
+    placed = on_device(chosen, device)
     noise = noise_of(chosen, budget)
     possible = [noise, *(noise_of(each, budget) for each in extremes(chosen))]
     if simulate is not None and ledger is not None:
         msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
         raise BudgetError(msg)
     with _reservation(ledger, dataset, chosen, budget, possible) as hold:
-        private = accumulate(data, chosen, progress=progress)
+        private = replace(accumulate(data, placed, progress=progress), plan=chosen)
         if notes is not None:
             notes(private.notes)
         look_before(private.rows, budget)
@@ -117,6 +124,22 @@ def sketch(
                     file.write(to_bytes(release))
                 room.close()  # the file is in its place before Ctrl-C is heard again
     return release
+
+
+def on_device(plan: Plan, device: str | None = None) -> Plan:
+    """Put copies of the public networks of a plan where they are to run; others stay as they are.
+
+    The plan itself, and with it the release, keeps its networks where they were.
+    """
+    if not any(next(perceptual_maps(block.map), None) for block in plan.blocks):
+        return plan
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        blocks = [replace(block, map=moved(block.map, place)) for block in plan.blocks]
+    except (RuntimeError, AssertionError):
+        msg = f"there is no device {place!r} here for the public network: leave it out, or say cpu"
+        raise PlanError(msg) from None
+    return replace(plan, blocks=tuple(blocks))
 
 
 def accumulate(data: Any, plan: Plan, *, progress: bool = False) -> PrivateSum:

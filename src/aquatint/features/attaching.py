@@ -35,6 +35,11 @@ def attached(feature_map: FeatureMap, networks: tuple[PublicNetwork, ...]) -> Fe
     return _changed(feature_map, one)
 
 
+def moved(feature_map: FeatureMap, device: str) -> FeatureMap:
+    """Give the map with copies of its networks on a device."""
+    return _changed(feature_map, lambda inner: replace(inner, network=inner.network.to(device)))
+
+
 def check_attached(maps: tuple[FeatureMap, ...], networks: tuple[PublicNetwork, ...]) -> None:
     """Refuse networks that no map names, with the hash that is wanted."""
     wanted = {inner.network for each in maps for inner in perceptual_maps(each)}

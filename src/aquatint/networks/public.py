@@ -92,9 +92,10 @@ class PublicNetwork:
         return replace(self, module=other.require(), note=other.note)
 
     def to(self, device: str | torch.device) -> PublicNetwork:
-        """Move the module, and whoever else holds it, to a device."""
-        self.require().to(device)
-        return self
+        """Give the network on a device: itself if it is there already, otherwise a copy."""
+        if self.device == torch.device(device):
+            return self
+        return replace(self, module=copy.deepcopy(self.require()).to(device))
 
     @property
     def device(self) -> torch.device:
