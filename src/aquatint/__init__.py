@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aquatint import features as features
+    from aquatint import networks as networks
     from aquatint.accounting import Budget as Budget
     from aquatint.analyst.compare.front import compare as compare
     from aquatint.analyst.compare.front import compare_all as compare_all
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from aquatint.curator.ledger import Ledger as Ledger
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
+    from aquatint.image_recipes import dp_mepf as dp_mepf
     from aquatint.m2m_recipes import m2m as m2m
     from aquatint.m2m_recipes import m2m_hist as m2m_hist
     from aquatint.m2m_recipes import m2m_race as m2m_race
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from aquatint.recipes import dp_merf as dp_merf
     from aquatint.release import Release as Release
     from aquatint.release import load as load
+    from aquatint.release.networks import attach as attach
     from aquatint.schema import Schema as Schema
     from aquatint.table_plan import plan as plan
 
@@ -64,10 +67,12 @@ _HOME = {
     "Query": "analyst.query.front",
     "Release": "release",
     "Schema": "schema",
+    "attach": "release.networks",
     "compare": "analyst.compare.front",
     "compare_all": "analyst.compare.front",
     "compare_private": "curator.compare.front",
     "dp_hp": "recipes",
+    "dp_mepf": "image_recipes",
     "dp_merf": "recipes",
     "learn": "analyst.learn.front",
     "load": "release",
@@ -88,12 +93,12 @@ _HOME = {
     "sketch": "curator.sketch",
     "synthesize": "analyst.synthesize.front",
 }
-__all__ = [*sorted(_HOME), "features"]  # noqa: PLE0604  # a list of names, built once
+__all__ = [*sorted(_HOME), "features", "networks"]  # noqa: PLE0604  # a list of names, built once
 
 
 def __getattr__(name: str) -> Any:
-    if name == "features":
-        return import_module("aquatint.features")
+    if name in {"features", "networks"}:
+        return import_module(f"aquatint.{name}")
     if name in _HOME:
         return getattr(import_module(f"aquatint.{_HOME[name]}"), name)
     msg = f"module 'aquatint' has no attribute {name!r}"

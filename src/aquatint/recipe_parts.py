@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from aquatint.columns import RANGED, Boolean, Ordered
 from aquatint.errors import PlanError
-from aquatint.features import Count, FeatureMap, onehot
+from aquatint.features import Count, FeatureMap, onehot, pixel_names
 from aquatint.features.algebra import heterogeneous
 from aquatint.features.marginals import Marginals
 from aquatint.planning import Plan, PlannedBlock
@@ -34,13 +34,16 @@ def label_of(schema: Schema, labelled: bool | None) -> str | None:
 
 
 def numbers_and_others(schema: Schema, label: str | None) -> tuple[list[str], list[str]]:
-    """Give the columns with numbers, and the others, without the label."""
+    """Give the columns with numbers, pixels among them, and the others, without the label."""
     free = [name for name in schema.columns if name != label]
     if not free:
         msg = "the table has no column but its label: declare more, or use a plan of histograms"
         raise PlanError(msg)
     numbers = [name for name in free if isinstance(schema.columns[name], RANGED)]
-    return numbers, [name for name in free if name not in numbers]
+    others = [name for name in free if name not in numbers and name not in schema.images]
+    for name, column in schema.images.items():
+        numbers.extend(pixel_names(name, column))
+    return numbers, others
 
 
 def beside(
@@ -59,7 +62,8 @@ def cells_of(schema: Schema, others: Sequence[str], numbers: Sequence[str]) -> M
     cells, present and missing.
     """
     columns, cells = schema.columns, schema.cells()
-    gaps = {n: (0,) * columns[n].present_cells + (1,) for n in numbers if columns[n].missing}
+    may_miss = [n for n in numbers if n in columns and columns[n].missing]
+    gaps = {n: (0,) * columns[n].present_cells + (1,) for n in may_miss}
     chosen = {name: cells[name] for name in (*others, *gaps)}
     return onehot(chosen).merge(gaps) if chosen else None
 

@@ -34,6 +34,12 @@ MOST_SUMMED = 2_000
 MOST_MULTIPLIED = 700
 MOST_PRODUCT = 100_000
 MOST_DRAWS = 200
+IMAGE_FEATURES, IMAGE_SPREAD = 10_000, 0.15
+"""DP-MERF's random features of images, and the mean squared difference of pixels that the length
+scale is made for: the paper's medians over d = 784 pixels, 105 and 127, are 0.13·d and 0.16·d."""
+IMAGE_SUMMED, IMAGE_PRODUCT_ORDER, IMAGE_DRAWS = 100_000, 20, 10
+"""DP-HP's limit on the features of all pixels, its order of product kernels, and its epochs, in
+each of which a product kernel is drawn (Table 9)."""
 PRODUCT_NOISE = 2e-3
 """As many products are drawn as keep the noise of each below this share of the rows."""
 
@@ -43,7 +49,7 @@ def dp_merf(
     *,
     features: int | None = None,
     length_scale: float | None = None,
-    kernel: Literal["gaussian", "laplace"] = "laplace",
+    kernel: Literal["gaussian", "laplace"] | None = None,
     labelled: bool | None = None,
     rows: int | None = None,
     epsilon: float | None = None,
@@ -53,19 +59,21 @@ def dp_merf(
 
     Numbers have Fourier features together, all other columns one-hot cells beside them (eq. 19).
     With a label there is one embedding per class (eq. 13–14), and the class counts are released
-    too, for imbalanced data (eq. 17). Divided by the counts the embedding is that of eq. 18.
+    too, for imbalanced data (eq. 17). Divided by the counts the embedding is that of eq. 18. The
+    pixels of an image are numbers.
 
     Parameters
     ----------
     schema
         What is public about the table.
     features
-        D; by default `feature_count` of the other arguments.
+        D; by default `feature_count` of the other arguments, for images the paper's 10,000.
     length_scale
-        A fraction of each column's range; by default `usual_length_scale`.
+        A fraction of each column's range; by default `usual_length_scale`, for d pixels √(0.15·d).
     kernel
         The paper's Gaussian kernel sees one scale, which there was read off private rows. The
-        Laplace kernel's heavy-tailed frequencies see many, so that a public guess will do.
+        Laplace kernel's heavy-tailed frequencies see many, so that a public guess will do: it is
+        the default for tables, and the Gaussian kernel for images.
     labelled
         Whether to condition on the schema's label; by default, if it has one without a range.
     rows, epsilon
@@ -87,8 +95,12 @@ def dp_merf(
     numeric = None
     if numbers:
         rule = feature_count(settled.privacy, rows=rows, epsilon=epsilon, classes=classes)
-        scale = length_scale or usual_length_scale(len(numbers), kernel)
-        numeric = fourier(numbers, features or rule, length_scale=scale, kernel=kernel, seed=seed)
+        chosen = kernel or ("gaussian" if settled.images else "laplace")
+        usual = usual_length_scale(len(numbers), chosen)
+        if settled.images:
+            rule, usual = IMAGE_FEATURES, sqrt(IMAGE_SPREAD * len(numbers))
+        scale, count = length_scale or usual, features or rule
+        numeric = fourier(numbers, count, length_scale=scale, kernel=chosen, seed=seed)
     return _plan(settled, label, {"embedding": (beside(settled, numeric, numbers, others), 1.0)})
 
 
@@ -152,7 +164,7 @@ def dp_hp(
     The sum kernel (eq. 9–10) has every column, numbers by Hermite features and others by one-hot
     cells as in DP-MERF's eq. 19. The product kernels (eq. 7–8) are on sets of columns drawn at
     random, E of them: the paper draws one per epoch, here all are released together. With a label
-    there is one embedding per class (eq. 13–15).
+    there is one embedding per class (eq. 13–15). The pixels of an image are numbers.
 
     γ weighs the product kernels against the sum kernel (eq. 16). A plan does that by the budget: it
     is divided as for one embedding with γ/E as the weight of each product kernel and the same noise
@@ -187,7 +199,8 @@ def dp_hp(
     settled, label = settled_bins(schema), label_of(schema, labelled)
     numbers, others = numbers_and_others(settled, label)
     if order is None:
-        order = max(10, min(100, MOST_SUMMED // max(1, len(numbers))))
+        most = IMAGE_SUMMED if settled.images else MOST_SUMMED
+        order = max(10, min(100, most // max(1, len(numbers))))
     numeric = None
     if numbers:
         numeric = hermite(numbers, order, length_scale=length_scale or resolved(order))
@@ -196,13 +209,17 @@ def dp_hp(
     if width > 1:
         if product_order is None:
             product_order = max(2, int(MOST_MULTIPLIED ** (1 / width)) - 1)
+            product_order = (
+                min(product_order, IMAGE_PRODUCT_ORDER) if settled.images else product_order
+            )
         scale = product_length_scale or resolved(product_order)
         factors: dict[str, FeatureMap] = {
             **{n: hermite((n,), product_order, length_scale=scale) for n in numbers},
             **{n: onehot({n: settled.cells()[n]}) for n in others},
         }
         classes = settled.cells()[label] if label else 1
-        wanted = _bearable(rows, epsilon) if draws is None else draws
+        most = IMAGE_DRAWS if settled.images else MOST_DRAWS
+        wanted = _bearable(rows, epsilon, most) if draws is None else draws
         chosen = _drawn(factors, width, classes, wanted, seed)
         products = [reduce(product, [factors[name] for name in some]) for some in chosen]
         if products:
@@ -224,10 +241,10 @@ def resolved(order: int) -> float:
     return sqrt((1 - rho**2) / (2 * rho)) / 4
 
 
-def _bearable(rows: int | None, epsilon: float | None) -> int:
+def _bearable(rows: int | None, epsilon: float | None, most: int) -> int:
     """Give the most products whose noise, √E/μ of one row each, is small against the rows."""
     bearable = PRODUCT_NOISE * (rows or USUAL_ROWS) * _signal(epsilon)
-    return int(min(max(bearable**2, 1), MOST_DRAWS))
+    return int(min(max(bearable**2, 1), most))
 
 
 def _signal(epsilon: float | None) -> float:

@@ -13,6 +13,7 @@ from math import log
 
 from aquatint.accounting import Budget
 from aquatint.columns import POINT, RANGED, Date, Datetime, Integer, Numeric, even_bins
+from aquatint.errors import PlanError
 from aquatint.features import Count, onehot
 from aquatint.features.grid import grid_of
 from aquatint.features.marginals import marginals
@@ -49,6 +50,9 @@ def plan(schema: Schema) -> Plan:
     together with the label, which costs no more. How the budget is divided between the two is
     settled by ε and the noisy number of rows (`rebalanced`).
     """
+    if schema.images:
+        msg = "images need a recipe: dp_mepf, dp_merf or dp_hp"
+        raise PlanError(msg)
     ranged = {n: c for n, c in schema.columns.items() if isinstance(c, RANGED)}
     settled = schema.with_bins({n: _edges(c) for n, c in ranged.items()})
     cells = settled.cells()

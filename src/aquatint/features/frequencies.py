@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from aquatint.errors import PlanError
+from aquatint.features.stacking import PIXEL_STEPS, pixel_of
 
 VALUE_STEPS = 2**20
 """The encoder puts values of the unit interval on a grid of this many steps."""
@@ -23,6 +24,8 @@ FREQUENCY_STEPS = 2**14
 FREQUENCY_LIMIT = 2**9
 """No frequency is larger: 20 + 14 + 9 bits and 1,024 columns stay below 2**53."""
 COLUMN_LIMIT = 2**10
+PIXEL_LIMIT = COLUMN_LIMIT * VALUE_STEPS // PIXEL_STEPS
+"""Pixels are on a coarser grid, so that there may be as many times more of them."""
 
 
 def uniforms(seed: int, shape: tuple[int, ...], stream: str) -> np.ndarray:
@@ -90,8 +93,9 @@ def check_length_scales(
     if len(columns) * count > 2**28:
         msg = f"{count:,} random directions over {len(columns)} columns are too many to hold"
         raise PlanError(msg)
-    if not 0 < len(columns) <= COLUMN_LIMIT or len(set(columns)) < len(columns):
-        msg = f"name between 1 and {COLUMN_LIMIT} different columns, got {len(columns)}"
+    limit = PIXEL_LIMIT if all(map(pixel_of, columns)) else COLUMN_LIMIT
+    if not 0 < len(columns) <= limit or len(set(columns)) < len(columns):
+        msg = f"name between 1 and {limit} different columns or pixels, got {len(columns)}"
         raise PlanError(msg)
     if len(length_scales) != len(columns):
         msg = f"{len(columns)} columns need as many length scales, got {len(length_scales)}"
