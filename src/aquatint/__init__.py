@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from aquatint.curator.sketch import sketch as sketch
     from aquatint.errors import AquatintError as AquatintError
     from aquatint.image_recipes import dp_mepf as dp_mepf
+    from aquatint.image_recipes import pixel_gaussian as pixel_gaussian
     from aquatint.m2m_recipes import m2m as m2m
     from aquatint.m2m_recipes import m2m_hist as m2m_hist
     from aquatint.m2m_recipes import m2m_race as m2m_race
@@ -84,6 +85,7 @@ _HOME = {
     "m2m_rff": "m2m_recipes",
     "me_test": "compare_recipes",
     "mixed_fourier": "compare_recipes",
+    "pixel_gaussian": "image_recipes",
     "plan": "table_plan",
     "preview": "previewing",
     "query": "analyst.query.front",

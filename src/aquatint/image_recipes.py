@@ -1,11 +1,18 @@
-"""Plans for images by name: DP-MEPF's perceptual features of a public network."""
+"""Plans for images by name: DP-MEPF's perceptual features, and a baseline without a generator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from aquatint.errors import PlanError
-from aquatint.features import Count, FeatureMap, Perceptual, by_label, onehot
+from aquatint.features import (
+    Count,
+    FeatureMap,
+    Perceptual,
+    by_label,
+    onehot,
+    projected_moments,
+)
 from aquatint.features.perceptual import Balance
 from aquatint.networks.public import PublicNetwork, Size
 from aquatint.planning import Plan, PlannedBlock
@@ -91,6 +98,39 @@ def dp_mepf(
         validation = _validation(stopping_network or network, column, stopping)
         blocks["stopping"] = (validation, stopping_noise)
     return image_plan(settled, label, blocks, class_share)
+
+
+def pixel_gaussian(
+    schema: Schema,
+    network: PublicNetwork,
+    *,
+    labelled: bool | None = None,
+    mean_weight: float = 0.75,
+) -> Plan:
+    """Plan the baseline without a generator: a Gaussian per class in a public view of the pixels.
+
+    One block, ``"gaussian"``, holds the count, the mean and the second moment of every class in the
+    coordinates of a public projection, jointly: see `features.projected_moments` for its bound.
+
+    Parameters
+    ----------
+    schema
+        What is public about the images; one column of them.
+    network
+        A projection, from `networks.public_projection` or ``aquatint pretrain``.
+    labelled
+        Whether to condition on the schema's label; by default, if it has one.
+    mean_weight
+        How much the mean weighs against the second moment.
+    """
+    settled, label = settled_bins(schema), label_of(schema, labelled)
+    part = projected_moments(network, column=one_image(settled), mean_weight=mean_weight)
+    planned = []
+    if not settled.privacy.replaces:
+        planned.append(PlannedBlock("count", Count(), COUNT_SHARE))
+    left = 1 - sum(block.share for block in planned)
+    planned.append(PlannedBlock("gaussian", _by_class(part, label, settled), left))
+    return Plan(settled, tuple(planned))
 
 
 def one_image(schema: Schema) -> str:

@@ -15,8 +15,9 @@ from aquatint.errors import DataError, PlanError
 from aquatint.features.algebra import ByLabel, leaves
 from aquatint.features.base import Bound, FeatureMap, Rows
 from aquatint.features.fourier import Fourier
-from aquatint.features.grid import grid_of, is_counting
+from aquatint.features.grid import Grid, grid_of, is_counting
 from aquatint.features.hermite import Hermite
+from aquatint.features.projected import UNIT, ProjectedMoments
 from aquatint.planning import Plan
 
 _ROOM = 2**62
@@ -139,17 +140,33 @@ def _sum_fused(leaf: FeatureMap, inner: Fourier | Hermite, rows: Rows) -> Tensor
 def integer_rows(leaf: FeatureMap, rows: Rows) -> Iterator[tuple[Rows, Tensor]]:
     """Give a dense leaf's rows as checked integers in float64, in slices that stay in cache."""
     inner = leaf.inner if isinstance(leaf, ByLabel) else leaf
+    # An exact type, as for maps that count: this one's integers are computed from others.
+    if type(inner) is ProjectedMoments:
+        yield rows, _expanded(inner, rows)
+        return
     grid = grid_of(inner)
     features = inner.borrowed(rows)
-    if features.shape != (len(rows), inner.dim):
-        msg = (
-            f"the feature map {inner.kind!r} gave shape {tuple(features.shape)} "
-            f"for {len(rows)} rows of {inner.dim} features"
-        )
-        raise DataError(msg)
+    _check_shape(inner, features, len(rows), inner.dim)
     step = max(16, (2**19 if features.device.type == "cpu" else 2**26) // inner.dim)
     for start in range(0, len(rows), step):
         yield rows.slice(start, start + step), quantise(features[start : start + step], grid)
+
+
+def _expanded(inner: ProjectedMoments, rows: Rows) -> Tensor:
+    """Clip the coordinates as integers, and compute the row from them in whole numbers."""
+    with torch.no_grad():
+        y = inner.coordinates(rows.values[inner.column])
+        _check_shape(inner, y, len(rows), inner.components)
+        return inner.expand(quantise(y, Grid(UNIT, inner.coordinate_bound)))
+
+
+def _check_shape(inner: FeatureMap, features: Tensor, rows: int, width: int) -> None:
+    if features.shape != (rows, width):
+        msg = (
+            f"the feature map {inner.kind!r} gave shape {tuple(features.shape)} "
+            f"for {rows} rows of {width} features"
+        )
+        raise DataError(msg)
 
 
 def _add_to(sums: Tensor, leaf: FeatureMap, rows: Rows, whole: Tensor) -> None:

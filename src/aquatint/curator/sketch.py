@@ -25,7 +25,7 @@ from aquatint.curator.read import Source, read
 from aquatint.curator.spending import look_before, uninterrupted
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
 from aquatint.features import FeatureMap, leaves
-from aquatint.features.attaching import moved, perceptual_maps
+from aquatint.features.attaching import moved, networked_maps
 from aquatint.features.grid import grid_of
 from aquatint.features.marginals import Count, Marginals
 from aquatint.grouping import best_sets, merged
@@ -131,7 +131,7 @@ def on_device(plan: Plan, device: str | None = None) -> Plan:
 
     The plan itself, and with it the release, keeps its networks where they were.
     """
-    if not any(next(perceptual_maps(block.map), None) for block in plan.blocks):
+    if not any(next(networked_maps(block.map), None) for block in plan.blocks):
         return plan
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:

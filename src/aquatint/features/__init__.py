@@ -24,6 +24,7 @@ from aquatint.features.moments import second_moment as second_moment
 from aquatint.features.perceptual import Perceptual as Perceptual
 from aquatint.features.pixels import image_rows as image_rows
 from aquatint.features.pixels import pixel_names as pixel_names
+from aquatint.features.projected import projected_moments as projected_moments
 from aquatint.features.race import race as race
 from aquatint.features.smooth import smooth as smooth
 from aquatint.features.spec import from_spec as from_spec

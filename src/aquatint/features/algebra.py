@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from aquatint.errors import PlanError
-from aquatint.features.base import Bound, FeatureMap, Rows, Spec, one_hot
+from aquatint.features.base import Bound, FeatureMap, Number, Rows, Spec, one_hot
 
 
 @dataclass(frozen=True)
@@ -197,6 +197,7 @@ class ByLabel(FeatureMap):
             l2_squared=inner.l2_squared,
             low=min(inner.low, 0),
             high=max(inner.high, 0),
+            pairwise=by_class(inner),
         )
 
     @property
@@ -225,6 +226,11 @@ class ByLabel(FeatureMap):
             "label": self.label,
             "classes": self.classes,
         }
+
+
+def by_class(inner: Bound) -> Number | None:
+    """Give the proven distance of two rows that may differ in class, if the map proves one."""
+    return None if inner.pairwise is None else max(inner.pairwise, 2 * inner.l2_squared)
 
 
 def scale(inner: FeatureMap, weight: float) -> FeatureMap:

@@ -9,14 +9,17 @@ from aquatint.errors import PlanError
 from aquatint.features.algebra import ByLabel, Concat, Product, Scaled
 from aquatint.features.base import FeatureMap
 from aquatint.features.perceptual import Perceptual
+from aquatint.features.projected import ProjectedMoments
 from aquatint.networks.public import PublicNetwork
 
+Networked = Perceptual | ProjectedMoments
 
-def perceptual_maps(feature_map: FeatureMap) -> Iterator[Perceptual]:
+
+def networked_maps(feature_map: FeatureMap) -> Iterator[Networked]:
     """Give every map within a map that has a network."""
-    found: list[Perceptual] = []
+    found: list[Networked] = []
 
-    def note(inner: Perceptual) -> Perceptual:
+    def note(inner: Networked) -> Networked:
         found.append(inner)
         return inner
 
@@ -28,7 +31,7 @@ def attached(feature_map: FeatureMap, networks: tuple[PublicNetwork, ...]) -> Fe
     """Give the map with weights wherever it names one of the networks."""
     by_hash = {network.sha256: network for network in networks}
 
-    def one(inner: Perceptual) -> Perceptual:
+    def one(inner: Networked) -> Networked:
         known = by_hash.get(inner.network.sha256)
         return inner if known is None else inner.attach(known)
 
@@ -42,7 +45,7 @@ def moved(feature_map: FeatureMap, device: str) -> FeatureMap:
 
 def check_attached(maps: tuple[FeatureMap, ...], networks: tuple[PublicNetwork, ...]) -> None:
     """Refuse networks that no map names, with the hash that is wanted."""
-    wanted = {inner.network for each in maps for inner in perceptual_maps(each)}
+    wanted = {inner.network for each in maps for inner in networked_maps(each)}
     for network in networks:
         if network not in wanted and network.sha256 not in {other.sha256 for other in wanted}:
             if not wanted:
@@ -51,8 +54,8 @@ def check_attached(maps: tuple[FeatureMap, ...], networks: tuple[PublicNetwork, 
             next(iter(wanted)).attach(network)  # says which one is wanted
 
 
-def _changed(feature_map: FeatureMap, change: Callable[[Perceptual], Perceptual]) -> FeatureMap:
-    if isinstance(feature_map, Perceptual):
+def _changed(feature_map: FeatureMap, change: Callable[[Networked], Networked]) -> FeatureMap:
+    if isinstance(feature_map, (Perceptual, ProjectedMoments)):
         return change(feature_map)
     if isinstance(feature_map, (ByLabel, Scaled)):
         return replace(feature_map, inner=_changed(feature_map.inner, change))

@@ -12,6 +12,7 @@ from aquatint.features.locations import Locations
 from aquatint.features.marginals import Marginals
 from aquatint.features.moments import SecondMoment
 from aquatint.features.perceptual import Perceptual
+from aquatint.features.projected import ProjectedMoments
 from aquatint.features.stacking import pixel_of
 from aquatint.schema import Schema
 
@@ -56,10 +57,17 @@ def _check_images(name: str, leaf: FeatureMap, schema: Schema) -> None:
     elif isinstance(leaf, Product):
         _check_images(name, leaf.left, schema)
         _check_images(name, leaf.right, schema)
-    elif isinstance(leaf, Perceptual):
+    elif isinstance(leaf, (Perceptual, ProjectedMoments)):
         image = schema.images.get(leaf.column)
         if image is None:
             msg = f"block {name!r} needs images, but column {leaf.column!r} holds none"
+            raise PlanError(msg)
+        taken = (leaf.network.channels, *leaf.network.input_size)
+        if isinstance(leaf, ProjectedMoments) and image.shape != taken:
+            msg = (
+                f"the projection of block {name!r} is for images of {taken} (channels, height, "
+                f"width), but the images have {image.shape}"
+            )
             raise PlanError(msg)
         if image.channels not in (1, leaf.network.channels):
             msg = (

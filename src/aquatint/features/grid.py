@@ -6,13 +6,14 @@ reader can recompute every sensitivity of a release from its feature maps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, log2
 
-from aquatint.features.algebra import ByLabel, Product, Scaled
+from aquatint.features.algebra import ByLabel, Product, Scaled, by_class
 from aquatint.features.base import Bound, FeatureMap
 from aquatint.features.marginals import Count, Marginals
+from aquatint.features.projected import ProjectedMoments
 from aquatint.features.race import Race
 from aquatint.schema import Privacy
 
@@ -61,6 +62,11 @@ def grid_of(leaf: FeatureMap) -> Grid:
         value = int(Fraction(leaf.unit) * COUNT_STEPS / Fraction(2) ** floor(log2(leaf.unit)))
         limits = Bound(bound.dim, l1=ones * value, l2_squared=ones * value**2, low=0, high=value)
         return Grid(value / leaf.unit, limits)
+    inner = leaf.inner if type(leaf) is ByLabel else leaf
+    if type(inner) is ProjectedMoments:
+        whole_bound = inner.whole_bound
+        pairwise = by_class(whole_bound)
+        return Grid(float(inner.steps), replace(whole_bound, dim=leaf.dim, pairwise=pairwise))
     height = max(-bound.low, bound.high)
     whole = 2.0 ** (DENSE_BITS - ceil(log2(height)))
     return Grid(whole * HEADROOM, bound.on_grid(whole))

@@ -15,6 +15,7 @@ from aquatint.features.locations import Locations
 from aquatint.features.marginals import Count, Marginals
 from aquatint.features.moments import SecondMoment
 from aquatint.features.perceptual import named
+from aquatint.features.projected import projected_from
 from aquatint.features.race import Race
 from aquatint.features.smooth import Smooth
 
@@ -121,6 +122,7 @@ _KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
         _whole(s["seed"]),
     ),
     "perceptual": lambda s, _inner: named(s),
+    "projected_moments": lambda s, _inner: projected_from(s),
     "scaled": lambda s, inner: scale(inner(s["inner"]), s["weight"]),
     "concat": _parts,
     "product": lambda s, inner: product(inner(s["left"]), inner(s["right"])),

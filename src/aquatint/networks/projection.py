@@ -10,6 +10,10 @@ from aquatint.errors import PlanError
 from aquatint.networks.public import PublicNetwork
 
 MOST_COMPONENTS = 512
+CENTRE_STEPS, DIRECTION_STEPS = 2**16, 2**18
+"""The centre and the directions are on fixed grids, as the curator's pixels are. A coordinate is
+then a sum of whole numbers that float64 holds exactly for up to 2**14 pixels and more, the same for
+any batch and any machine."""
 
 
 class Projection(nn.Module):
@@ -31,10 +35,11 @@ class Projection(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Give the coordinates of images in [0, 1], shape (n, components), of norm at most 1."""
-        flat = images.flatten(1).double() - self.centre.double()
-        # Products one direction at a time would be slow; float64 leaves no doubt about batches.
-        y = (flat @ self.directions.double().T) / self.level.double()
-        clipped: Tensor = y / torch.linalg.vector_norm(y, dim=1, keepdim=True).clamp(min=1)
+        flat = images.flatten(1).double() - on_grid(self.centre, CENTRE_STEPS)
+        y = flat @ on_grid(self.directions, DIRECTION_STEPS).T / self.level.double()
+        # Added one by one: elementwise operations round in the same way for any batch.
+        squared = sum((y.square()).unbind(1), torch.zeros_like(y[:, 0]))
+        clipped: Tensor = y / squared.sqrt().clamp(min=1)[:, None]
         return clipped.float()
 
     def images(self, coordinates: Tensor) -> Tensor:
@@ -82,8 +87,8 @@ def public_projection(
         raise PlanError(msg)
     centre, directions = _principal(given, components)
     fitted = Projection(pixels, components)
-    fitted.centre.copy_(centre)
-    fitted.directions.copy_(directions)
+    fitted.centre.copy_(on_grid(centre, CENTRE_STEPS))
+    fitted.directions.copy_(on_grid(directions, DIRECTION_STEPS))
     lengths = _lengths(given, fitted)
     level = float(np.quantile(lengths.numpy(), quantile))
     if level <= 0:
@@ -94,6 +99,11 @@ def public_projection(
     return PublicNetwork.of(
         fitted, input_size=size, channels=channels, architecture="projection", note=note
     )
+
+
+def on_grid(numbers: Tensor, steps: int) -> Tensor:
+    """Round to whole multiples of 1/steps, in float64."""
+    return (numbers.double() * steps).round() / steps
 
 
 def _principal(images: Tensor, components: int) -> tuple[Tensor, Tensor]:
