@@ -16,6 +16,7 @@ import typer
 
 from aquatint.cli_compare import compare
 from aquatint.cli_compare_private import compare_private
+from aquatint.cli_images import pretrain
 from aquatint.cli_learn import learn
 from aquatint.cli_query import query
 from aquatint.cli_spending import unspent_if_interrupted
@@ -79,12 +80,25 @@ def plan(
 
 @app.command()
 def sketch(
-    data: Annotated[Path, typer.Argument(help="a CSV, Parquet, Arrow or Feather file")],
+    data: Annotated[
+        Path,
+        typer.Argument(help="a CSV, Parquet, Arrow or Feather file; images: a folder, .npz or idx"),
+    ],
     schema: SchemaFile,
     epsilon: Epsilon,
     delta: Delta,
     output: Annotated[Path, typer.Option("-o", "--output", help="the release file to write")],
     plan: Annotated[Path | None, typer.Option(help="a plan file; default: from the schema")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="for images: dp_mepf, dp_merf, dp_hp or pixel_gaussian")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="with it: the public network, a .safetensors file")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="with it: a setting of the recipe, key=value")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; default: a GPU if any")] = None,
     ledger: Annotated[Path | None, typer.Option(help="account for it in this ledger")] = None,
     dataset: Annotated[str | None, typer.Option(help="the dataset's name in the ledger")] = None,
     simulate: Annotated[
@@ -93,24 +107,26 @@ def sketch(
     quiet: Quiet = False,
 ) -> None:
     """Spend a privacy budget once: read the rows, add noise, write the release."""
+    from aquatint.cli_images import chosen_plan
     from aquatint.curator.sketch import sketch as make
-    from aquatint.planning import Plan
     from aquatint.schema import Schema
     from aquatint.show import release_text
 
     with unspent_if_interrupted():
+        declared = Schema.from_toml(schema)
         release = make(
             data,
-            Schema.from_toml(schema),
+            declared,
             epsilon=epsilon,
             delta=delta,
-            plan=Plan.load(plan) if plan is not None else None,
+            plan=chosen_plan(declared, plan, recipe, features, option or []),
             ledger=ledger,
             dataset=dataset,
             output=output,
             simulate=simulate,
             notes=None if quiet else _print_notes,
             progress=not quiet,
+            device=device,
         )
     if not quiet:
         release_text(release)
@@ -182,6 +198,7 @@ def sample(
         typer.echo(f"written: {output}, {count:,} synthetic rows", err=True)
 
 
+app.command()(pretrain)
 app.command()(query)
 app.command()(learn)
 app.command()(compare)

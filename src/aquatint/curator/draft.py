@@ -19,8 +19,12 @@ name = {name}
 protects = ""   # fill in: "add or remove one row", "replace one row" or "all rows of one person"
 # person = ""   # with the last: the column that names the person; take it out of the columns below
 """
+_MISSING = "# missing = true   # uncomment: missing values get a category of their own\n"
 _BOUNDS = "bounds = []   # fill in: [lowest, highest] that is possible; values outside are clipped"
 _DATES = "bounds = []   # fill in: [first, last] that is possible, such as [2020-01-01, 2024-12-31]"
+_IMAGE = (
+    "size = []   # fill in: [height, width] in pixels\nchannels = 1   # or 3, for images in colour"
+)
 _CATEGORIES = (
     'categories = []   # fill in: every value that may be told apart, such as ["a", "b"]\n'
     "# other = true   # uncomment: values that are not listed share one more category"
@@ -35,7 +39,8 @@ def draft(path: str | Path) -> str:
         kind, blank = _kind(field.type)
         parts.append(f"\n[columns.{json.dumps(field.name, ensure_ascii=False)}]\nkind = {kind}\n")
         parts.append(f"{blank}\n" if blank else "")
-        parts.append("# missing = true   # uncomment: missing values get a category of their own\n")
+        if blank != _IMAGE:
+            parts.append(_MISSING)
     return "".join(parts)
 
 
@@ -50,4 +55,12 @@ def _kind(arrow: pa.DataType) -> tuple[str, str]:
         return '"datetime"', _DATES
     if pa.types.is_date(arrow):
         return '"date"', _DATES
+    if _holds_images(arrow):
+        return '"image"', _IMAGE
     return '"categorical"   # or "ordered", lowest first; or "text"', _CATEGORIES
+
+
+def _holds_images(arrow: pa.DataType) -> bool:
+    struct = pa.types.is_struct(arrow) and arrow.get_field_index("bytes") >= 0
+    raw = pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow)
+    return bool(struct or raw or pa.types.is_fixed_size_binary(arrow))

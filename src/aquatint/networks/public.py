@@ -71,12 +71,17 @@ class PublicNetwork:
         size = size_of(input_size)
         return cls(architecture, digest(kept.state_dict()), size, channels, kept, note)
 
+    @property
+    def label(self) -> str:
+        """The network by name and the first digits of its hash."""
+        return f"{self.architecture} with SHA-256 {self.sha256[:16]}…"
+
     def require(self) -> nn.Module:
         """Give the module, or say which file has it."""
         if self.module is None:
             msg = (
-                f"the release names a public network, {self.architecture} with SHA-256 "
-                f"{self.sha256[:16]}…: attach it first, from its .safetensors file"
+                f"the release names a public network, {self.label}: "
+                "attach it first, from its .safetensors file"
             )
             raise PlanError(msg)
         return self.module
@@ -85,8 +90,7 @@ class PublicNetwork:
         """Take the module of another network, if it is the one that is named here."""
         if (other.architecture, other.sha256) != (self.architecture, self.sha256):
             msg = (
-                f"this is {other.architecture} with SHA-256 {other.sha256[:16]}…, but the release "
-                f"was made with {self.architecture}, {self.sha256[:16]}…: give that file"
+                f"this is {other.label}, but the release was made with {self.label}: give that file"
             )
             raise PlanError(msg)
         return replace(self, module=other.require(), note=other.note)

@@ -23,6 +23,7 @@ from pydantic import (
 from aquatint.columns import Name
 from aquatint.features import from_spec
 from aquatint.features.algebra import leaves
+from aquatint.features.attaching import networked_maps
 from aquatint.features.grid import grid_of, sensitivity
 from aquatint.release.model import Block, Noise, Release, Statement
 from aquatint.schema import Schema
@@ -112,6 +113,8 @@ def assumed_public(release: Release) -> list[str]:
         "the schema: column names, kinds, bounds, bins, categories and which column is the label",
         "the choice of feature maps, their parameters and seeds, and the shares of the budget",
     ]
+    for network in sorted({m.network.label for b in release.blocks for m in networked_maps(b.map)}):
+        listed.append(f"the network {network}, and all that it was trained on")
     if release.rows is not None:
         listed.append("the number of rows")
     if release.schema.privacy.person is not None:

@@ -84,6 +84,7 @@ def learn(
     >>> trained.predict(new_rows)  # doctest: +SKIP
     """
     need("sklearn", extra="learn")
+    release.schema.require_table("learning from a release")
     target, names = chosen_columns(release.schema, target, features)
     check_estimator(estimator, release.schema, target)
     if how not in get_args(How):

@@ -96,6 +96,7 @@ class Query:
         if tau is not None and not 0 < tau < np.inf:
             msg = f"tau = {tau:g} says nothing of the prior: give a positive number, like 1"
             raise DataError(msg)
+        release.schema.require_table("a query")
         self.release, self.prior, self.tau, self.level = release, prior, tau, level
         self._progress = progress
         if model is not None:

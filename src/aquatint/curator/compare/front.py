@@ -221,6 +221,7 @@ def _check(
     if not 0 < alpha < 0.5:
         msg = f"alpha must be above 0 and below 0.5, got {alpha}"
         raise CompareError(msg)
+    schema.require_table("a private comparison")
     if schema.privacy.person is not None:
         msg = (
             "a private comparison protects rows, and this schema protects all rows of a person: "
