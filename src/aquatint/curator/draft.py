@@ -51,10 +51,8 @@ def _kind(arrow: pa.DataType) -> tuple[str, str]:
         return '"integer"   # or "categorical" with whole numbers, if they are codes', _BOUNDS
     if pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
         return '"numeric"', _BOUNDS
-    if pa.types.is_timestamp(arrow):
-        return '"datetime"', _DATES
-    if pa.types.is_date(arrow):
-        return '"date"', _DATES
+    if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow):
+        return ('"date"' if pa.types.is_date(arrow) else '"datetime"'), _DATES
     if _holds_images(arrow):
         return '"image"', _IMAGE
     return '"categorical"   # or "ordered", lowest first; or "text"', _CATEGORIES
