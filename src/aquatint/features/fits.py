@@ -27,6 +27,8 @@ def check_fits(name: str, feature_map: FeatureMap, schema: Schema) -> None:
     for column in sorted(codes & schema.images.keys()):
         msg = f"block {name!r} counts cells, but column {column!r} holds images"
         raise PlanError(msg)
+    for leaf in leaves(feature_map):
+        _check_images(name, leaf, schema)
     for column in values - schema.images.keys():
         if _column_of(column, schema) == column and not isinstance(
             schema.columns[column], (*RANGED, Ordered, Boolean)
@@ -36,7 +38,6 @@ def check_fits(name: str, feature_map: FeatureMap, schema: Schema) -> None:
     cells = schema.cells()
     for leaf in leaves(feature_map):
         _check_cells(leaf, cells)
-        _check_images(name, leaf, schema)
 
 
 def _column_of(name: str, schema: Schema) -> str:
