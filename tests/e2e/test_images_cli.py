@@ -1,15 +1,18 @@
 """Images from the command line, on 8×8 digits."""
 
+import io
 import json
-import os
-import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tiny_images import CLASSES, digits
 
 import aquatint as aq
+from aquatint import cli
 
 SCHEMA = f"""
 name = "digits"
@@ -29,14 +32,19 @@ categories = {json.dumps(CLASSES)}
 """
 
 
-def aquatint(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "aquatint", *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+def aquatint(folder, command, *more):
+    """Run a command in this process, as `main` would, in the folder."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("NO_COLOR", "1")
+        patch.setenv("COLUMNS", "200")
+        patch.setattr(warnings, "showwarning", warnings.showwarning)
+        patch.setattr(sys, "argv", ["aquatint", *command.split(), *more])
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            cli.main()
+    return SimpleNamespace(
+        returncode=int(ended.value.code or 0), stdout=out.getvalue(), stderr=err.getvalue()
     )
 
 
@@ -49,20 +57,19 @@ def folder(tmp_path_factory):
     np.savez(place / "private.npz", images=batch.pixels[:600], labels=batch.labels[:600])
     np.savez(place / "public.npz", images=batch.pixels[600:], labels=batch.labels[600:])
     trained = aquatint(
-        place, *"pretrain public.npz -o net.safetensors --epochs 1 --width 2 --no-flip".split()
+        place, "pretrain public.npz -o net.safetensors --epochs 1 --width 2 --no-flip"
     )
     assert trained.returncode == 0, trained.stderr
     assert "public.npz is taken as public" in trained.stderr
     assert "held-out right" in trained.stderr
     fitted = aquatint(
-        place,
-        *"pretrain public.npz -o pca.safetensors --architecture projection --components 6".split(),
+        place, "pretrain public.npz -o pca.safetensors --architecture projection --components 6"
     )
     assert fitted.returncode == 0, fitted.stderr
     return place
 
 
-SKETCH = "sketch private.npz --schema digits.toml --epsilon 1 --delta 1e-5 -o".split()
+SKETCH = "sketch private.npz --schema digits.toml --epsilon 1 --delta 1e-5 -o"
 
 
 @pytest.mark.parametrize(
@@ -70,8 +77,10 @@ SKETCH = "sketch private.npz --schema digits.toml --epsilon 1 --delta 1e-5 -o".s
     [
         (["dp_mepf", "--features", "net.safetensors"], ["classes", "perceptual"]),
         (
-            ["dp_mepf", "--features", "net.safetensors", "--option", "stopping=true"]
-            + ["--option", "moments=[1, 2]", "--option", "stopping_noise=5"],
+            [
+                *("dp_mepf", "--features", "net.safetensors", "--option", "stopping=true"),
+                *("--option", "moments=[1, 2]", "--option", "stopping_noise=5"),
+            ],
             ["classes", "perceptual", "stopping"],
         ),
         (["dp_merf", "--option", "features=60"], ["classes", "embedding"]),
@@ -80,10 +89,10 @@ SKETCH = "sketch private.npz --schema digits.toml --epsilon 1 --delta 1e-5 -o".s
     ],
 )
 def test_every_recipe_end_to_end(folder, recipe, blocks):
-    done = aquatint(folder, *SKETCH, "out.aqt", "--recipe", *recipe)
+    done = aquatint(folder, SKETCH, "out.aqt", "--recipe", *recipe)
     assert done.returncode == 0, done.stderr
     assert "(1, 1e-05)-differentially private" in done.stdout
-    checked = aquatint(folder, "verify", "out.aqt")
+    checked = aquatint(folder, "verify out.aqt")
     assert checked.stdout.endswith("valid\n")
     release = aq.load(folder / "out.aqt")
     assert [block.name for block in release.blocks] == blocks
@@ -115,7 +124,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refusal_is_one_sentence(folder, name):
     options, wanted = REFUSED[name]
-    done = aquatint(folder, *SKETCH, "refused.aqt", *options)
+    done = aquatint(folder, SKETCH, "refused.aqt", *options)
     assert done.returncode == 1
     assert wanted in done.stderr
     assert done.stderr.count("\n") == 1
@@ -126,14 +135,14 @@ def test_a_plan_from_a_file_is_given_its_network(folder):
     network = aq.networks.load(folder / "net.safetensors")
     schema = aq.Schema.from_toml(folder / "digits.toml")
     aq.dp_mepf(schema, network).save(folder / "plan.json")
-    without = aquatint(folder, *SKETCH, "planned.aqt", "--plan", "plan.json")
+    without = aquatint(folder, SKETCH, "planned.aqt", "--plan", "plan.json")
     assert "attach it first" in without.stderr
     done = aquatint(
-        folder, *SKETCH, "planned.aqt", "--plan", "plan.json", "--features", "net.safetensors"
+        folder, SKETCH, "planned.aqt", "--plan", "plan.json", "--features", "net.safetensors"
     )
     assert done.returncode == 0, done.stderr
     wrong = aquatint(
-        folder, *SKETCH, "wrong.aqt", "--plan", "plan.json", "--features", "pca.safetensors"
+        folder, SKETCH, "wrong.aqt", "--plan", "plan.json", "--features", "pca.safetensors"
     )
     assert "give that file" in wrong.stderr
 
@@ -145,13 +154,13 @@ def test_pretraining_refuses_what_it_cannot_use(folder):
         ("pretrain none.npz -o x.safetensors", "does not exist"),
         ("pretrain public.npz -o x.safetensors --architecture gpt", "resnet18 or projection"),
     ):
-        done = aquatint(folder, *arguments.split())
+        done = aquatint(folder, arguments)
         assert done.returncode == 1
         assert wanted in done.stderr
     grey = aquatint(
         folder,
-        *"pretrain public.npz -o g.safetensors --architecture projection --components 3".split(),
-        *"--size 12 --grey".split(),
+        "pretrain public.npz -o g.safetensors --architecture projection --components 3 --size 12",
+        "--grey",
     )
     assert grey.returncode == 0, grey.stderr
     assert aq.networks.load(folder / "g.safetensors").input_size == (12, 12)
