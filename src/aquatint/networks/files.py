@@ -67,6 +67,7 @@ def save(network: PublicNetwork, path: str | Path) -> None:
     }
     try:
         save_file(state, str(path), metadata)
+        Path(path).chmod(0o644)
     except (OSError, safetensors.SafetensorError) as error:
         msg = f"cannot write the network {path}: {error}"
         raise PlanError(msg) from None
