@@ -16,6 +16,7 @@ import typer
 
 from aquatint.cli_compare import compare
 from aquatint.cli_compare_private import compare_private
+from aquatint.cli_evaluate import evaluate
 from aquatint.cli_images import pretrain
 from aquatint.cli_learn import learn
 from aquatint.cli_query import query
@@ -203,69 +204,7 @@ app.command()(query)
 app.command()(learn)
 app.command()(compare)
 app.command("compare-private")(compare_private)
-
-
-@app.command()
-def evaluate(
-    schema: SchemaFile,
-    real: Annotated[Path, typer.Option(help="the real rows that were sketched")],
-    synthetic: Annotated[Path, typer.Option(help="the synthetic rows")],
-    test: Annotated[Path | None, typer.Option(help="real rows kept apart, for classifiers")] = None,
-    target: Annotated[str | None, typer.Option(help="column to predict; default: label")] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="its positive class; default: rarest")
-    ] = None,
-    classifiers: Annotated[
-        str, typer.Option(help="papers (12), quick (3), or names with commas between")
-    ] = "papers",
-    baseline: Annotated[bool, typer.Option(help="also train on the real rows")] = False,
-    as_published: Annotated[
-        bool, typer.Option("--as-published", help="also the papers' own metrics, faults and all")
-    ] = False,
-    undersampling: Annotated[
-        float, typer.Option(help="with --as-published: share of the large class kept")
-    ] = 1.0,
-    second_opinion: Annotated[
-        bool, typer.Option("--second-opinion", help="also sdmetrics' quality scores")
-    ] = False,
-    plots: Annotated[Path | None, typer.Option(help="write plots into this folder")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="of the classifiers and the random triples")] = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Compare synthetic rows with real ones: for the curator's eyes, the scores are not private."""
-    from aquatint.evaluate import evaluate as score
-    from aquatint.evaluate import evaluation_text
-    from aquatint.schema import Schema
-
-    found = score(
-        real,
-        test,
-        synthetic,
-        Schema.from_toml(schema),
-        target=target,
-        positive=positive,
-        classifiers=classifiers if classifiers in {"papers", "quick"} else classifiers.split(","),
-        baseline=baseline,
-        as_published=as_published,
-        undersampling=undersampling,
-        second_opinion=second_opinion,
-        seed=seed,
-        progress=not quiet,
-    )
-    if plots is not None:
-        from aquatint.evaluate.plots import draw
-
-        try:
-            plots.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            msg = f"cannot write plots into {plots}: {error.strerror}"
-            raise AquatintError(msg) from None
-        draw(found, plots)
-    if as_json:
-        _print_json(found.to_dict())
-    else:
-        evaluation_text(found)
+app.command()(evaluate)
 
 
 @app.command()

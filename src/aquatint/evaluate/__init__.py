@@ -10,11 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aquatint.evaluate.images.report import ImageEvaluation as ImageEvaluation
+    from aquatint.evaluate.images.report import evaluate_images as evaluate_images
+    from aquatint.evaluate.images.text import image_evaluation_text as image_evaluation_text
     from aquatint.evaluate.report import Evaluation as Evaluation
     from aquatint.evaluate.report import evaluate as evaluate
     from aquatint.evaluate.text import evaluation_text as evaluation_text
 
-_HOME = {"Evaluation": "report", "evaluate": "report", "evaluation_text": "text"}
+_HOME = {
+    "Evaluation": "report",
+    "ImageEvaluation": "images.report",
+    "evaluate": "report",
+    "evaluate_images": "images.report",
+    "evaluation_text": "text",
+    "image_evaluation_text": "images.text",
+}
 __all__ = sorted(_HOME)  # noqa: PLE0605  # a list of names, built once
 
 

@@ -213,7 +213,7 @@ def _predict(
     # One thread: two evaluations side by side, each with a thread for every core, starve both.
     with need("threadpoolctl").threadpool_limits(1), np.errstate(all="ignore"):
         try:
-            note = _fit(model, fit, numbers)
+            note = fit_quietly(model, fit, numbers)
         except ValueError:  # AdaBoost, for one, refuses when no column tells about the target
             return _constant(name, classes, numbers, len(ask), positive, "could not be fitted")
         labels = classes[np.asarray(model.predict(ask)).astype(int)]
@@ -221,7 +221,7 @@ def _predict(
     return Prediction(name, labels, scores, note)
 
 
-def _fit(model: Any, rows: np.ndarray, numbers: np.ndarray) -> str:
+def fit_quietly(model: Any, rows: np.ndarray, numbers: np.ndarray) -> str:
     """Fit, and say so if the iterations ran out; that is no reason to stop a comparison."""
     unfinished = need("sklearn.exceptions").ConvergenceWarning
     with warnings.catch_warnings(record=True) as caught:

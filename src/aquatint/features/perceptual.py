@@ -218,6 +218,10 @@ class Perceptual(FeatureMap):
 
     def layer_outputs(self, prepared: Tensor) -> list[Tensor]:
         """Give the outputs of the layers in the order they are computed, each flat by row."""
+        return [output.flatten(1) for output in self.raw_outputs(prepared)]
+
+    def raw_outputs(self, prepared: Tensor) -> list[Tensor]:
+        """Give the outputs of the layers as they are, pooled and without what is negative."""
         found: list[Any] = []
         module = self.network.require()
         known = dict(module.named_modules())
@@ -226,8 +230,14 @@ class Perceptual(FeatureMap):
                 some = ", ".join(repr(n) for n in list(known)[1:6])
                 msg = f"the network has no layer {name!r}: it has {some} …"
                 raise PlanError(msg)
+        order: list[str] = []
+
+        def keep(name: str, output: Any) -> None:
+            order.append(name)
+            found.append(output)
+
         hooks = [
-            known[name].register_forward_hook(lambda _m, _i, out: found.append(out))
+            known[name].register_forward_hook(lambda _m, _i, out, name=name: keep(name, out))
             for name in self.layers
         ]
         try:
@@ -240,13 +250,13 @@ class Perceptual(FeatureMap):
         if not found or not all(isinstance(out, Tensor) and out.dim() >= 2 for out in found):
             msg = "every layer must give one tensor with a row for each image"
             raise PlanError(msg)
-        return [self._flat(out) for out in found]
+        return [self._pooled(out, known[name]) for out, name in zip(found, order, strict=True)]
 
-    def _flat(self, output: Tensor) -> Tensor:
+    def _pooled(self, output: Tensor, layer: nn.Module) -> Tensor:
         if self.pool is not None and output.dim() == 4:
             output = nn.functional.adaptive_avg_pool2d(output, self.pool)
-        flat = output.flatten(1)
-        return flat.clamp(min=0) if self.nonnegative else flat
+        certain = not self.nonnegative or isinstance(layer, (nn.ReLU, nn.ReLU6))
+        return output if certain else output.clamp(min=0)
 
     def _scales(self, powers: list[Tensor]) -> list[Tensor]:
         """Give what each row of each layer is multiplied by; zero where there is nothing.

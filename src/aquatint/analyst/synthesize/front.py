@@ -7,6 +7,9 @@ from typing import Any, Literal, Protocol, cast, get_args
 
 import pandas as pd
 
+from aquatint.analyst.images.front import synthesize_images, with_networks
+from aquatint.analyst.images.gaussian import ImageGaussian
+from aquatint.analyst.images.model import ImageNetwork
 from aquatint.analyst.synthesize import store
 from aquatint.analyst.synthesize.mixture import Mixture, can_mix, fit_mixture
 from aquatint.analyst.synthesize.network import Network, fit_network
@@ -18,9 +21,14 @@ from aquatint.release import load
 from aquatint.release.model import Release
 from aquatint.schema import Schema
 
-Method = Literal["auto", "mixture", "network"]
+Method = Literal["auto", "mixture", "network", "gaussian"]
 METHODS: tuple[str, ...] = get_args(Method)
-KINDS: dict[str, type[Mixture | Network]] = {"mixture": Mixture, "network": Network}
+KINDS: dict[str, type[Mixture | Network | ImageNetwork | ImageGaussian]] = {
+    "mixture": Mixture,
+    "network": Network,
+    "image network": ImageNetwork,
+    "image gaussian": ImageGaussian,
+}
 
 
 class Synthesizer(Protocol):
@@ -30,10 +38,8 @@ class Synthesizer(Protocol):
     def schema(self) -> Schema:
         """What is public about the table."""
 
-    def sample(
-        self, count: int, *, where: Where | None = None, seed: int | None = None
-    ) -> pd.DataFrame:
-        """Draw rows."""
+    def sample(self, count: int, *, where: Where | None = None, seed: int | None = None) -> Any:
+        """Draw rows, a DataFrame; or images, an `ImageBatch`."""
 
     def save(self, path: str | Path) -> None:
         """Write the model as one file."""
@@ -56,13 +62,15 @@ def synthesize(
     method
         ``"mixture"`` is a mixture of products fitted in closed form: the best choice for tables,
         and what ``"auto"`` takes wherever a block allows it. ``"network"`` is the label-conditional
-        generator of DP-MERF and DP-HP.
+        generator of DP-MERF and DP-HP, and for images that of DP-MEPF. ``"gaussian"`` is for images
+        without a generator.
     seed
         The same seed gives the same model.
     progress
         Show progress on a terminal when it takes longer than two seconds.
     settings
-        Passed on: ``effort=`` for the mixture; ``steps=``, ``gamma=`` … for the network.
+        Passed on: ``effort=`` for the mixture; ``steps=``, ``gamma=`` … for the network;
+        ``network=``, ``device=``, ``checkpoint=`` … for images, see `fit_images`.
 
     Returns
     -------
@@ -71,6 +79,11 @@ def synthesize(
     """
     if method not in METHODS:
         raise ReleaseError(_unknown(method))
+    if release.schema.images:
+        return synthesize_images(release, method, seed=seed, progress=progress, **settings)
+    if method == "gaussian":
+        msg = "a Gaussian in a public view is for images: use mixture or network for tables"
+        raise ReleaseError(msg)
     if all(isinstance(block.map, Count) for block in release.blocks):
         msg = "the release holds only the number of rows: no table can be drawn from it"
         raise ReleaseError(msg)
@@ -87,8 +100,9 @@ def sample(
     method: Method = "auto",
     seed: int | None = None,
     progress: bool = True,
-) -> pd.DataFrame:
-    """Draw a synthetic table from a release, in the schema's own types.
+    **settings: Any,
+) -> Any:
+    """Draw a synthetic table, in the schema's own types, or images from a release.
 
     Parameters
     ----------
@@ -103,8 +117,16 @@ def sample(
         As for `synthesize`, which fits once and draws as often as you like.
     seed
         The same seed gives the same rows.
+    settings
+        As for `synthesize`: for images ``network=`` names the public network, and ``device=`` where
+        to compute.
+
+    Returns
+    -------
+    pandas.DataFrame or ImageBatch
+        Rows; or images with their labels, which ``image_files.write_images`` writes.
     """
-    model = synthesize(release, method, seed=seed or 0, progress=progress)
+    model = synthesize(release, method, seed=seed or 0, progress=progress, **settings)
     return model.sample(count, where=where, seed=seed)
 
 
@@ -126,21 +148,29 @@ def open_model(
     where: Where | None = None,
     seed: int = 0,
     progress: bool = True,
+    **settings: Any,
 ) -> Synthesizer:
-    """Open a saved model, or fit one to the release in a file; a wrong condition is told first."""
+    """Open a saved model, or fit one to the release in a file; a wrong condition is told first.
+
+    Public networks that a release of images names are looked for beside it and in the working
+    folder.
+    """
     if method not in METHODS:
         raise ReleaseError(_unknown(method))
     if is_model(path):
         model = load_model(path)
-        if method != "auto" and not isinstance(model, KINDS[method]):
-            kind = type(model).__name__.lower()
+        kind = type(model).__name__.lower().removeprefix("image")
+        if method not in {"auto", kind}:
             msg = f"{path} holds a {kind}, not a {method}: leave the method out, or give a release"
             raise ReleaseError(msg)
         conditions(model.schema, where)
         return model
     release = load(path)
     conditions(release.schema, where)
-    return synthesize(release, cast("Method", method), seed=seed, progress=progress)
+    if release.schema.images:
+        folders = (Path(path).parent, Path.cwd())
+        release = with_networks(release, settings.pop("network", None), folders)
+    return synthesize(release, cast("Method", method), seed=seed, progress=progress, **settings)
 
 
 def check_table_path(path: str | Path) -> None:

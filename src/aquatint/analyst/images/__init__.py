@@ -1,0 +1,1 @@
+"""Images from a release: generators that match its embedding, and a baseline without one."""

@@ -1,0 +1,192 @@
+"""How far generated images are from a target: an estimate without bias, in one pass.
+
+With n images of a class, the squared distance of their mean embedding to a target is too large by
+the variance of an embedding over n. A generator could lower that by making all images alike; so
+the variance is estimated from the same images and taken off (a U-statistic).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from aquatint.analyst.images.targets import Target
+from aquatint.errors import ReleaseError
+from aquatint.features.perceptual import Perceptual
+from aquatint.features.pixels import image_rows
+
+
+class ClassMeans(torch.autograd.Function):
+    """Means by class of activations, each row normalised over a group of layers.
+
+    Rows are sorted by class, as many of each. The features f/‖f‖ are never written out, neither
+    forward nor backward: with G the gradient of a class's mean and r = ‖f‖, a row's gradient is
+    (G − ⟨G, f⟩ f/r²)/(n·r).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, classes: int, scale: float, *layers: Tensor) -> tuple[Tensor, ...]:
+        """Give the mean of each layer, shape (classes, features), and each row's squared norm."""
+        each = len(layers[0]) // classes
+        kind = torch.promote_types(layers[0].dtype, torch.float32)
+        squared = sum(torch.linalg.vector_norm(f, dim=1, dtype=kind).square() for f in layers)
+        empty = cast("Tensor", squared) <= 0
+        norm = cast("Tensor", squared).masked_fill(empty, 1.0).sqrt()
+        weight = (scale / (each * norm)).masked_fill(empty, 0.0)
+        by_class = weight.view(classes, 1, each)
+        means = [
+            torch.bmm(by_class.to(f.dtype), f.view(classes, each, -1)).view(classes, -1)
+            for f in layers
+        ]
+        ctx.save_for_backward(norm, weight, *layers)
+        ctx.classes = classes
+        ctx.mark_non_differentiable(empty)
+        return (*means, empty)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Give each layer's gradient."""
+        norm, weight, *layers = ctx.saved_tensors
+        classes = ctx.classes
+        shape = (classes, len(norm) // classes, 1)
+        pulls = [g.to(f.dtype) for g, f in zip(gradients, layers, strict=False)]
+        along = sum(
+            torch.bmm(f.view(*shape[:2], -1), g[:, :, None]).view(-1).to(norm)
+            for g, f in zip(pulls, layers, strict=True)
+        )
+        back = (-weight * along / norm.square()).view(shape)
+        out = []
+        for pull, f in zip(pulls, layers, strict=True):
+            gradient = f.view(*shape[:2], -1) * back.to(f.dtype)
+            gradient.addcmul_(weight.view(shape).to(f.dtype), pull[:, None, :])
+            out.append(gradient.view_as(f))
+        return (None, None, *out)
+
+
+class_means = cast("Callable[..., tuple[Tensor, ...]]", ClassMeans.apply)
+
+
+class Match:
+    """The misfit of generated images to one target.
+
+    Parameters
+    ----------
+    target
+        What to match, on the device of the images.
+    classes
+        How many classes a batch has: sorted, with as many images each.
+    """
+
+    def __init__(self, target: Target, classes: int) -> None:
+        self.target, self.classes = target, classes
+        self.map = target.map
+        self.parts = [target.mean]
+        self.held: list[Tensor] = []
+        if isinstance(self.map, Perceptual):
+            self._arrange(self.map)
+
+    def _arrange(self, perceptual: Perceptual) -> None:
+        """Put the target in the order in which the network's memory holds its layers."""
+        device = self.target.mean.device
+        module = perceptual.network.require()
+        if device.type == "cuda":
+            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        blank = torch.zeros(1, perceptual.network.channels, *perceptual.input_size, device=device)
+        with torch.no_grad():
+            shapes = [tuple(out.shape[1:]) for out in perceptual.raw_outputs(blank)]
+        parts = []
+        for moment in torch.split(self.target.mean, sum(perceptual.sizes), dim=1):
+            for part, shape in zip(
+                torch.split(moment, list(perceptual.sizes), 1), shapes, strict=True
+            ):
+                parts.append(_last(part.view(-1, *shape)) if len(shape) == 3 else part)
+        self.parts = [part.contiguous() for part in parts]
+
+    def means(self, images: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Give the mean by class of each part, and the mean squared norm of a class's rows."""
+        if isinstance(self.map, Perceptual):
+            return self._perceptual(self.map, images)
+        features = self.map(image_rows(_column(self.map), images))
+        by_class = features.view(self.classes, -1, features.shape[1])
+        return [by_class.mean(dim=1)], by_class.square().sum(dim=2).mean(dim=1)
+
+    def _perceptual(self, perceptual: Perceptual, images: Tensor) -> tuple[list[Tensor], Tensor]:
+        outputs = perceptual.raw_outputs(perceptual.prepared(images))
+        flat = [_last(out) if out.dim() == 4 else out.flatten(1) for out in outputs]
+        share = 1 / sqrt(len(perceptual.moments))
+        means: list[Tensor] = []
+        squared = torch.zeros(self.classes, device=images.device)
+        for moment in perceptual.moments:
+            powers = flat if moment == 1 else [f.square() for f in flat]
+            groups = [[f] for f in powers] if perceptual.balance == "layers" else [powers]
+            for group in groups:
+                scale = share / sqrt(len(groups))
+                *found, empty = class_means(self.classes, scale, *group)
+                means.extend(found)
+                filled = (~empty).view(self.classes, -1).float().mean(dim=1)
+                squared = squared + filled * scale**2
+        return means, squared
+
+    def moving(self, images: Tensor, memory: float) -> Tensor:
+        """Compare a moving average over batches with the target, as GFMN does, shape (lines,).
+
+        The gradient is that of this batch's part alone, and is scaled up to the size of a whole.
+        """
+        means, _ = self.means(images)
+        if not self.held:
+            self.held = [mean.detach().float().clone() for mean in means]
+        total = torch.zeros(len(self.target.mix), device=images.device)
+        for mean, held, part in zip(means, self.held, self.parts, strict=True):
+            with torch.no_grad():
+                now = held.lerp_(mean.float(), 1 - memory)
+            away = (self.target.mix @ now - part).detach()
+            # the value is the distance of the average; the gradient is 1/(1 − memory) as large
+            pulled = self.target.mix @ (mean.float() - mean.detach().float())
+            total = total + away.square().sum(dim=1)
+            total = total + 2 * (away * pulled).sum(dim=1)
+        return total
+
+    def misfit(self, images: Tensor) -> Tensor:
+        """Estimate the squared distance of every line of the target, shape (lines,)."""
+        means, squared = self.means(images)
+        each = len(images) // self.classes
+        mix = self.target.mix
+        distance = sum(
+            (mix @ mean.float() - part).square().sum(dim=1)
+            for mean, part in zip(means, self.parts, strict=True)
+        )
+        length = sum(mean.float().square().sum(dim=1) for mean in means)
+        variance = (squared - cast("Tensor", length)) / max(1, each - 1)
+        return cast("Tensor", distance) - mix.square() @ variance
+
+    @property
+    def floor(self) -> Tensor:
+        """What noise alone adds to the squared distance, shape (lines,)."""
+        return self.target.spread.square() * self.target.mean.shape[1]
+
+
+def weights_of(matches: Sequence[Match]) -> list[Tensor]:
+    """Weigh misfits by one over the variance of the noise, relative to the least noisy line.
+
+    The sum is then the Gaussian log-likelihood of the release, but for a factor.
+    """
+    least = min(float(match.target.spread.min()) for match in matches)
+    return [(least / match.target.spread).square() for match in matches]
+
+
+def _last(output: Tensor) -> Tensor:
+    """Flatten with the channels last, as a GPU holds them: no copy there."""
+    return output.permute(0, 2, 3, 1).flatten(1)
+
+
+def _column(feature_map: Any) -> str:
+    """Give the image column that a map reads, itself or by its pixels."""
+    names = {name.split("[")[0] for name in feature_map.reads[1]}
+    if len(names) != 1:
+        msg = "a generator of images matches maps of one image column"
+        raise ReleaseError(msg)
+    return str(names.pop())

@@ -1,0 +1,124 @@
+"""What a generator of images has to match: the noisy means of a release, class by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from aquatint.analyst.synthesize.network_targets import class_shares
+from aquatint.errors import ReleaseError
+from aquatint.features.algebra import ByLabel, leaves
+from aquatint.features.attaching import moved
+from aquatint.features.base import FeatureMap
+from aquatint.features.projected import ProjectedMoments
+from aquatint.release.histograms import unscaled
+from aquatint.release.model import Block, Release
+
+STOPPING = "stopping"
+"""The block that a fit keeps aside for validation (DP-MEPF §3.2)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The noisy mean of one leaf: of each class, or of all images.
+
+    Attributes
+    ----------
+    map
+        The features of an image, without label and weight.
+    mean
+        The noisy mean, shape (lines, features).
+    spread
+        The standard deviation of its noise, shape (lines,).
+    mix
+        How the lines are made of classes, shape (lines, classes): the identity by class, the shares
+        of the classes for all images.
+    """
+
+    map: FeatureMap
+    mean: Tensor
+    spread: Tensor
+    mix: Tensor
+
+    def to(self, device: str) -> Target:
+        """Give the target on a device, with a copy of its network there."""
+        return replace(
+            self,
+            map=moved(self.map, device),
+            mean=self.mean.to(device),
+            spread=self.spread.to(device),
+            mix=self.mix.to(device),
+        )
+
+
+def targets_of(release: Release, label: str | None, shares: np.ndarray) -> list[Target]:
+    """Give the targets of all blocks that read the image; the one for validation is left out."""
+    blocks = [block for block in release.blocks if block.name != STOPPING]
+    found = [target for block in blocks for target in _of_block(release, block, label, shares)]
+    if not found:
+        msg = (
+            "the release has no block that a generator of images can be trained on: sketch with "
+            "the recipe dp_mepf, dp_merf or dp_hp"
+        )
+        raise ReleaseError(msg)
+    return found
+
+
+def validation_of(release: Release, label: str | None, shares: np.ndarray) -> list[Target]:
+    """Give the targets that are kept aside for validation, if the release has any."""
+    blocks = [block for block in release.blocks if block.name == STOPPING]
+    return [target for block in blocks for target in _of_block(release, block, label, shares)]
+
+
+def shares_of(release: Release, label: str | None) -> np.ndarray:
+    """Give the share of every class, or a single 1."""
+    if label is None:
+        return np.ones(1)
+    for block in release.blocks:
+        if isinstance(block.map, ByLabel) and isinstance(block.map.inner, ProjectedMoments):
+            counts = block.sum.reshape(block.map.classes, -1)[:, 0]
+            positive = np.maximum(counts, 0.0)
+            if positive.sum() > 0:
+                return np.asarray(positive / positive.sum())
+    return class_shares(release, label)
+
+
+def _of_block(
+    release: Release, block: Block, label: str | None, shares: np.ndarray
+) -> list[Target]:
+    found, place = [], 0
+    for leaf in leaves(block.map):
+        some = slice(place, place + leaf.dim)
+        place += leaf.dim
+        if not leaf.reads[1]:
+            continue  # counts of classes
+        found.append(_of_leaf(release, leaf, block.sum[some], block.stderr[some][0], label, shares))
+    return found
+
+
+def _of_leaf(
+    release: Release,
+    leaf: FeatureMap,
+    sums: np.ndarray,
+    deviation: float,
+    label: str | None,
+    shares: np.ndarray,
+) -> Target:
+    by_class = isinstance(leaf, ByLabel)
+    if isinstance(leaf, ByLabel) and leaf.label != label:
+        msg = f"the release has embeddings by {leaf.label!r}, which is not the schema's label"
+        raise ReleaseError(msg)
+    inner, weight = unscaled(leaf.inner if isinstance(leaf, ByLabel) else leaf)
+    rows = max(1.0, release.count)
+    counts = np.maximum(shares * rows, 1.0) if by_class else np.array([rows])
+    table = sums.reshape(len(counts), -1) / weight / counts[:, None]
+    mix = np.eye(len(shares)) if by_class else shares[None]
+    return Target(
+        map=inner,
+        mean=torch.from_numpy(table).float(),
+        spread=torch.from_numpy(deviation / weight / counts).float(),
+        mix=torch.from_numpy(mix).float(),
+    )

@@ -1,0 +1,180 @@
+"""Training a generator of images on the noisy embedding of a release: Adam, on whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from math import cos, pi
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from aquatint.analyst.images.generators import Generator, recalibrate
+from aquatint.analyst.images.matching import Match, weights_of
+from aquatint.analyst.images.steps import stepper
+
+Matching = Literal["batch", "moving"]
+MATCHINGS: tuple[str, ...] = get_args(Matching)
+MEMORY = 0.99
+"""How much of a misfit is remembered from step to step."""
+VALIDATIONS = 20
+"""How often a fit with a validation block looks at it."""
+VALIDATED = 4_000
+"""How many images it draws for that."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a generator is trained.
+
+    Attributes
+    ----------
+    steps, batch, rate
+        Steps of Adam, images in each (as many of every class), and the highest learning rate: it
+        warms up over a twentieth of the steps and falls to zero along a cosine.
+    average
+        The weights that are kept are a moving average with this memory.
+    matching
+        ``"batch"`` compares the batch with the target, without bias. ``"moving"`` compares a moving
+        average over batches, as DP-MEPF does (GFMN, dos Santos et al. 2019).
+    floor
+        A line of the target stops pulling once its misfit is down to what noise alone explains.
+    seed
+        Draws the start and the batches.
+    """
+
+    steps: int
+    batch: int
+    rate: float
+    average: float
+    matching: Matching
+    floor: bool
+    seed: int
+
+
+@dataclass
+class Progress:
+    """Where a fit stands: everything that a checkpoint holds.
+
+    Attributes
+    ----------
+    step
+        How many steps are done.
+    generator, averaged
+        The network in training, and its moving average.
+    adam
+        The optimiser.
+    best
+        The weights that were best by the validation block, and how far off they were.
+    misfits
+        The remembered misfit of every line, in units of its noise floor, for reports.
+    """
+
+    step: int
+    generator: Generator
+    averaged: Generator
+    adam: torch.optim.Adam
+    best: tuple[float, dict[str, Tensor]] | None = None
+    misfits: Tensor | None = None
+
+
+def start(generator: Generator, chosen: Training) -> Progress:
+    """Begin at a generator."""
+    cuda = next(generator.parameters()).is_cuda
+    rate = torch.tensor(chosen.rate) if cuda else chosen.rate
+    adam = torch.optim.Adam(
+        generator.parameters(), rate, betas=(0.9, 0.999), fused=cuda, capturable=cuda
+    )
+    return Progress(0, generator, deepcopy(generator), adam)
+
+
+def train(
+    progress: Progress,
+    matches: Sequence[Match],
+    validation: Sequence[Match],
+    chosen: Training,
+    report: Callable[[Progress], None] = lambda _: None,
+) -> Generator:
+    """Go on until all steps are done, and give the averaged generator, ready to draw from.
+
+    The loss is the sum over all lines of all targets of the squared distance over the variance of
+    the noise: the negative log-likelihood of the release, without bias (see `matching`).
+    """
+    generator = progress.generator
+    device = next(generator.parameters()).device
+    each = max(2, chosen.batch // generator.classes)
+    classes = torch.arange(generator.classes, device=device).repeat_interleave(each)
+    dice = torch.Generator(device=device).manual_seed(chosen.seed + 7919 * progress.step)
+    weights = torch.cat(weights_of(matches))
+    floors = torch.cat([match.floor for match in matches])
+    pull = torch.ones_like(floors)
+    noise = torch.empty(len(classes), generator.latent, device=device)
+    step_once = stepper(
+        generator, progress.adam, matches, noise, classes, weights, pull, chosen.matching
+    )
+    kept: list[Tensor] = list(progress.averaged.parameters())
+    made: list[Tensor] = list(generator.parameters())
+    generator.train()
+    while progress.step < chosen.steps:
+        _set_rate(progress.adam, chosen.rate * _schedule((progress.step + 1) / chosen.steps))
+        noise.normal_(generator=dice)
+        seen = step_once() / floors.clamp(min=1e-30)
+        before = progress.misfits
+        progress.misfits = seen.clone() if before is None else before.lerp_(seen, 1 - MEMORY)
+        if chosen.floor:
+            pull.copy_((progress.misfits > 1).float())
+        memory = min(chosen.average, (1 + progress.step) / (10 + progress.step))
+        with torch.no_grad():
+            torch._foreach_lerp_(kept, made, 1 - memory)
+        progress.step += 1
+        if validation and progress.step % max(1, chosen.steps // VALIDATIONS) == 0:
+            _validate(progress, validation, each, device)
+        report(progress)
+    if progress.best is not None:
+        progress.averaged.load_state_dict(progress.best[1])
+    ready(progress.averaged, each)
+    return progress.averaged
+
+
+def ready(generator: Generator, each: int) -> None:
+    """Take the statistics of normalisation anew; they belong to the averaged weights."""
+    device = next(generator.parameters()).device
+    classes = torch.arange(generator.classes, device=device).repeat_interleave(each)
+
+    def draw(one: Generator) -> None:
+        noise = torch.randn(len(classes), one.latent, device=device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            one(noise, classes)
+
+    recalibrate(generator, draw)
+
+
+def _validate(
+    progress: Progress, validation: Sequence[Match], each: int, device: torch.device
+) -> None:
+    """Keep the weights that are nearest to the validation block, by its own noise (§3.2)."""
+    candidate = deepcopy(progress.averaged)
+    ready(candidate, each)
+    per_class = max(2, VALIDATED // candidate.classes)
+    classes = torch.arange(candidate.classes, device=device).repeat_interleave(per_class)
+    with torch.no_grad():
+        images = candidate(torch.randn(len(classes), candidate.latent, device=device), classes)
+        off = sum(float(match.misfit(images).sum()) for match in validation)
+    if progress.best is None or off < progress.best[0]:
+        state = {name: tensor.clone() for name, tensor in candidate.state_dict().items()}
+        progress.best = (off, state)
+
+
+def _schedule(share: float) -> float:
+    """Give the learning rate as a share of the highest."""
+    return min(1.0, 20 * share) * (1 + cos(pi * share)) / 2
+
+
+def _set_rate(adam: torch.optim.Adam, rate: float) -> None:
+    for group in adam.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
