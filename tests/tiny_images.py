@@ -9,7 +9,13 @@ import torch
 from sklearn.datasets import load_digits
 
 from aquatint.image_files import ImageBatch
-from aquatint.networks import PublicNetwork, public_projection, resnet18, vgg16
+from aquatint.networks import (
+    PublicNetwork,
+    public_projection,
+    public_reduction,
+    resnet18,
+    vgg16,
+)
 from aquatint.schema import Schema
 
 CLASSES = [str(digit) for digit in range(10)]
@@ -60,6 +66,12 @@ def tiny_vgg(seed=0, size=16) -> PublicNetwork:
 @cache
 def tiny_projection(components=6) -> PublicNetwork:
     return public_projection(digits().pixels[900:].transpose(0, 3, 1, 2).copy(), components)
+
+
+@cache
+def tiny_reduction(components=4) -> PublicNetwork:
+    public = digits().pixels[900:1100].transpose(0, 3, 1, 2).copy()
+    return public_reduction(tiny_resnet(), public, components=components, pool=2)
 
 
 def random_images(count, seed=0, shape=(1, 8, 8)):

@@ -4,7 +4,14 @@ import json
 
 import pytest
 import torch
-from tiny_images import image_schema, random_images, tiny_projection, tiny_resnet, tiny_vgg
+from tiny_images import (
+    image_schema,
+    random_images,
+    tiny_projection,
+    tiny_reduction,
+    tiny_resnet,
+    tiny_vgg,
+)
 
 from aquatint.errors import PlanError
 from aquatint.features import (
@@ -13,6 +20,7 @@ from aquatint.features import (
     by_label,
     from_spec,
     image_rows,
+    onehot,
     projected_moments,
     scale,
 )
@@ -29,10 +37,16 @@ PLAIN = {
     "vgg, resized": Perceptual(tiny_vgg(), layers=["features.1", "features.6"]),
     "signed": Perceptual(SIGNED, layers=[""], input_size=8),
     "signed, squared": Perceptual(SIGNED, layers=["0", "1"], input_size=8, moments=(2,)),
+    "reduced": Perceptual(tiny_reduction()),
+    "reduced, both moments": Perceptual(tiny_reduction(), moments=(1, 2)),
+    "resnet, in the ball": Perceptual(tiny_resnet(), layers=["relu"], length="ball"),
+    "gaussian of a network": projected_moments(tiny_reduction()),
     "gaussian": projected_moments(tiny_projection()),
     "gaussian, heavy mean": projected_moments(tiny_projection(), mean_weight=3.0),
 }
 MAPS = PLAIN | {f"by label, {name}": by_label(inner, "label", 10) for name, inner in PLAIN.items()}
+PLAIN["times counts"] = PLAIN["resnet, pooled"] * onehot({"label": 10})
+MAPS["times counts"] = PLAIN["times counts"]
 MAPS["scaled"] = scale(PLAIN["resnet"], 0.5)
 MAPS["sum"] = PLAIN["resnet"] + PLAIN["gaussian"]
 
@@ -79,7 +93,7 @@ def test_the_spec_rebuilds_a_map_that_knows_all_but_its_weights(sighted):
 
 def test_an_altered_spec_is_refused(sighted):
     spec = sighted.spec()
-    gone = [{k: v for k, v in spec.items() if k != key} for key in spec]
+    gone = [{k: v for k, v in spec.items() if k != key} for key in spec if key != "length"]
     for wrong in [{**spec, "more": 1}, {**spec, "kind": "unheard-of"}, *gone]:
         with pytest.raises(PlanError):
             from_spec(wrong)
@@ -200,6 +214,7 @@ def test_seventeen_relus_of_the_papers_network():
         lambda: Perceptual(tiny_resnet(), input_size=0),
         lambda: Perceptual(tiny_resnet(), pool=0),
         lambda: Perceptual(tiny_resnet(), balance="evenly"),
+        lambda: Perceptual(tiny_resnet(), length="any"),
         lambda: Perceptual(torch.nn.LSTM(8, 3), layers=[""], input_size=8),
         lambda: Perceptual("resnet18", input_size=8),
         lambda: Perceptual(torch.nn.Linear(7, 3), layers=[""], input_size=8),

@@ -147,12 +147,28 @@ def test_a_plan_from_a_file_is_given_its_network(folder):
     assert "give that file" in wrong.stderr
 
 
+def test_a_reduced_network_from_the_command_line(folder):
+    done = aquatint(
+        folder,
+        "pretrain public.npz -o few.safetensors --architecture reduced --base net.safetensors",
+        *("--components", "8"),
+    )
+    assert done.returncode == 0, done.stderr
+    made = aquatint(
+        folder, SKETCH, "few.aqt", "--recipe", "dp_mepf", "--features", "few.safetensors"
+    )
+    assert made.returncode == 0, made.stderr
+    assert aq.load(folder / "few.aqt").block("perceptual").map.dim == 80
+
+
 def test_pretraining_refuses_what_it_cannot_use(folder):
     np.savez(folder / "bare.npz", images=digits().pixels[:40])
     for arguments, wanted in (
         ("pretrain bare.npz -o x.safetensors", "no classes to learn"),
         ("pretrain none.npz -o x.safetensors", "does not exist"),
-        ("pretrain public.npz -o x.safetensors --architecture gpt", "resnet18 or projection"),
+        ("pretrain public.npz -o x.safetensors --architecture gpt", "resnet18, projection or"),
+        ("pretrain public.npz -o x.safetensors --architecture reduced", "needs --base"),
+        ("pretrain public.npz -o x.safetensors --base net.safetensors", "needs --base"),
     ):
         done = aquatint(folder, arguments)
         assert done.returncode == 1

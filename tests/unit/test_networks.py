@@ -11,6 +11,7 @@ from tiny_images import (
     image_schema,
     some_digits,
     tiny_projection,
+    tiny_reduction,
     tiny_resnet,
     tiny_vgg,
 )
@@ -19,13 +20,23 @@ import aquatint as aq
 from aquatint.errors import DataError, PlanError
 from aquatint.features.perceptual import Perceptual
 from aquatint.image_recipes import dp_mepf
-from aquatint.networks import PublicNetwork, load, public_projection, resnet18, save, vgg19
+from aquatint.networks import (
+    PublicNetwork,
+    load,
+    public_projection,
+    public_reduction,
+    resnet18,
+    save,
+    vgg19,
+)
 from aquatint.networks.training import _Changes, pretrain
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.mark.parametrize("network", [tiny_resnet(), tiny_vgg(), tiny_projection()])
+@pytest.mark.parametrize(
+    "network", [tiny_resnet(), tiny_vgg(), tiny_projection(), tiny_reduction()]
+)
 def test_a_file_gives_the_same_network_back(network, tmp_path):
     path = tmp_path / "network.safetensors"
     save(replace(network, note="made-up digits"), path)
@@ -157,6 +168,14 @@ def test_a_projection_keeps_what_it_is_told_and_comes_back():
         lambda x: public_projection(x, 65),
         lambda x: public_projection(x, 2, quantile=0.0),
         lambda x: public_projection(np.zeros_like(x), 2),
+        lambda x: public_reduction(tiny_projection(), x),
+        lambda x: public_reduction(tiny_resnet(), x.astype(float)),
+        lambda x: public_reduction(tiny_resnet(), x, method="ica"),
+        lambda x: public_reduction(tiny_resnet(), x, method="lda"),
+        lambda x: public_reduction(tiny_resnet(), x, np.arange(50) % 3, method="lda"),
+        lambda x: public_reduction(tiny_resnet(), x, components=50),
+        lambda x: public_reduction(tiny_resnet(), x, components=2, quantile=0.0),
+        lambda x: public_reduction(tiny_resnet(), x, components=2, layers=["nowhere"]),
         lambda x: resnet18(width=0),
         lambda x: resnet18(input_size=4),
         lambda x: pretrain(x.astype(float), np.arange(len(x))),
@@ -171,6 +190,40 @@ def test_what_makes_no_sense_is_refused(build):
     pixels = some_digits(50).pixels.transpose(0, 3, 1, 2).copy()
     with pytest.raises((PlanError, DataError), match=r".{20,}"):
         build(pixels)
+
+
+def test_a_reduction_keeps_what_tells_classes_apart():
+    batch = some_digits(400)
+    pixels = torch.from_numpy(batch.pixels.transpose(0, 3, 1, 2).copy())
+    codes = batch.labels.astype(int)
+    shares = {}
+    for method, components in (("pca", 9), ("lda", 9)):
+        network = public_reduction(
+            tiny_resnet(), pixels, batch.labels, components=components, method=method, pool=2
+        )
+        y = Perceptual(network).features_of(pixels)
+        assert y.shape == (400, components)
+        lengths = y.norm(dim=1)
+        assert lengths.max() <= 1 + 1e-6
+        assert float((lengths > 0.999).float().mean()) == pytest.approx(0.1, abs=0.02)
+        means = torch.stack([y[codes == code].mean(dim=0) for code in range(10)])
+        nearest = torch.cdist(y, means).argmin(dim=1).numpy()
+        shares[method] = (nearest == codes).mean()
+    assert shares["lda"] > shares["pca"] > 0.3
+    assert public_reduction(tiny_resnet(), pixels, components=3) == public_reduction(
+        tiny_resnet(), pixels, components=3
+    )
+
+
+def test_the_hash_of_a_reduction_covers_its_layers():
+    pixels = some_digits(50).pixels.transpose(0, 3, 1, 2).copy()
+    one, other = (
+        public_reduction(tiny_resnet(), pixels, components=2, layers=[name], pool=1)
+        for name in ("blocks.0.relu1", "blocks.0.relu2")
+    )
+    state = one.module.state_dict()
+    assert any(not torch.equal(state[k], other.module.state_dict()[k]) for k in ("settings",))
+    assert one.sha256 != other.sha256
 
 
 def test_pretraining_learns_its_classes_and_can_be_repeated():

@@ -64,7 +64,7 @@ def _check_images(name: str, leaf: FeatureMap, schema: Schema) -> None:
             msg = f"block {name!r} needs images, but column {leaf.column!r} holds none"
             raise PlanError(msg)
         taken = (leaf.network.channels, *leaf.network.input_size)
-        if isinstance(leaf, ProjectedMoments) and image.shape != taken:
+        if leaf.network.architecture == "projection" and image.shape != taken:
             msg = (
                 f"the projection of block {name!r} is for images of {taken} (channels, height, "
                 f"width), but the images have {image.shape}"
