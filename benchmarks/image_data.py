@@ -2,7 +2,7 @@
 
 Nothing is downloaded. The packages lie as they were fetched under $AQUATINT_DATA, in the folder
 `images`; each is known by its SHA-256 and read without being unpacked or run. What is made of them
-is kept beside them and checked again whenever it is read.
+is kept beside them; images are checked again whenever they are read.
 
     python benchmarks/image_data.py              # what is here, and where to get the rest
     python benchmarks/image_data.py convert      # make .npz and .safetensors of all that is here
