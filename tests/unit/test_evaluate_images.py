@@ -314,7 +314,7 @@ class Tiny(nn.Module):
     def __init__(self):
         super().__init__()
         generator = torch.Generator().manual_seed(0)
-        self.register_buffer("weights", torch.randn(64, 8, generator=generator))
+        self.weights = nn.Parameter(torch.randn(64, 8, generator=generator))
 
     def forward(self, part):
         return (part.flatten(1).float() / 255 @ self.weights).relu()
