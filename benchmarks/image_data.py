@@ -2,10 +2,11 @@
 
 Nothing is downloaded. The packages lie as they were fetched under $AQUATINT_DATA, in the folder
 `images`; each is known by its SHA-256 and read without being unpacked or run. What is made of them
-is kept beside them and checked again whenever it is read.
+is kept beside them; images are checked again whenever they are read.
 
     python benchmarks/image_data.py              # what is here, and where to get the rest
     python benchmarks/image_data.py convert      # make .npz and .safetensors of all that is here
+    python benchmarks/image_data.py export DIR   # mnist-train.npz, …, for the commands of Aquatint
 
     from image_data import inception, load, network
     digits = load("mnist")                       # digits.x_train: uint8, (60000, 28, 28, 1)
@@ -30,6 +31,8 @@ from typing import Any
 
 import numpy as np
 from datasets import NotHereError, data_folder
+
+from aquatint.image_files import write_images
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -332,10 +335,21 @@ def inception() -> Path:
     return kept
 
 
+def export(made: ImageSet, folder: Path) -> None:
+    """Write a set as two files that `read_images` reads, with the names of the classes."""
+    names = np.array(made.classes)
+    for part, pixels, labels in (
+        ("train", made.x_train, made.y_train),
+        ("test", made.x_test, made.y_test),
+    ):
+        write_images(folder / f"{made.name}-{part}.npz", pixels, names[labels])
+
+
 def main() -> None:
-    """Say what is here, and convert it if asked to."""
+    """Say what is here; convert or export it if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("command", nargs="?", choices=["list", "convert"], default="list")
+    parser.add_argument("command", nargs="?", choices=["list", "convert", "export"], default="list")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path())
     asked = parser.parse_args()
     for name, package in PACKAGES.items():
         try:
@@ -344,8 +358,10 @@ def main() -> None:
                 print(f"{name}: {package.file}; licence: {package.licence}")
             elif name in READERS:
                 made = load(name)
+                if asked.command == "export":
+                    export(made, asked.folder)
                 print(f"{name}: {len(made.x_train):,} + {len(made.x_test):,} images")
-            else:
+            elif asked.command == "convert":
                 print(f"{name}: {inception() if name == 'inception' else network(name)}")
         except NotHereError as absent:
             print(f"{name}: {absent}")

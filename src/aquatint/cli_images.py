@@ -27,11 +27,16 @@ def pretrain(
         Path, typer.Argument(help="PUBLIC images: a folder per class, .npz, idx or Parquet")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="the .safetensors to write")],
-    architecture: Annotated[str, typer.Option(help="resnet18 or projection")] = "resnet18",
+    architecture: Annotated[
+        str, typer.Option(help="resnet18, projection (of pixels) or reduced (--base)")
+    ] = "resnet18",
+    base: Annotated[
+        Path | None, typer.Option(help="with reduced: the network whose features are reduced")
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="how often every image is seen")] = 10,
     width: Annotated[int, typer.Option(min=1, help="channels of the first stage")] = 64,
     components: Annotated[
-        int, typer.Option(min=1, help="with projection: how many directions to keep")
+        int, typer.Option(min=1, help="of projection and reduced: how many directions to keep")
     ] = 50,
     size: Annotated[int | None, typer.Option(min=8, help="resize images to this side")] = None,
     grey: Annotated[
@@ -43,11 +48,14 @@ def pretrain(
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress")] = False,
 ) -> None:
     """Train a public network on PUBLIC labelled images, for the features of a sketch."""
-    from aquatint.networks import public_projection, save
+    from aquatint.networks import load, public_projection, public_reduction, save
     from aquatint.networks.training import pretrain as train
 
-    if architecture not in {"resnet18", "projection"}:
-        msg = f"the architecture is resnet18 or projection, got {architecture!r}"
+    if architecture not in {"resnet18", "projection", "reduced"}:
+        msg = f"the architecture is resnet18, projection or reduced, got {architecture!r}"
+        raise PlanError(msg)
+    if (base is not None) is not (architecture == "reduced"):
+        msg = "a reduced network needs --base, the network whose features it reduces, and only it"
         raise PlanError(msg)
     typer.echo(
         f"aquatint: {data.name} is taken as public: what is learnt from it is not protected",
@@ -56,6 +64,9 @@ def pretrain(
     images, labels = _public(data, size)
     if architecture == "projection":
         network = public_projection(_grey(images) if grey else images, components, note=data.name)
+    elif base is not None:
+        seen = _grey(images) if grey else images
+        network = public_reduction(load(base), seen, components=components, note=data.name)
     else:
         if labels is None:
             msg = f"{data.name} has no classes to learn: use one folder for each class"

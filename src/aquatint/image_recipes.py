@@ -123,6 +123,9 @@ def pixel_gaussian(
     mean_weight
         How much the mean weighs against the second moment.
     """
+    if network.architecture != "projection":
+        msg = f"a Gaussian of pixels needs a public projection, not {network.architecture}"
+        raise PlanError(msg)
     settled, label = settled_bins(schema), label_of(schema, labelled)
     part = projected_moments(network, column=one_image(settled), mean_weight=mean_weight)
     planned = []

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import aquatint as aq
@@ -93,7 +94,7 @@ def test_the_schema_has_every_kind_of_column(release):
     assert release.schema.label == "income"
 
 
-def test_every_kind_of_feature_map_is_in_a_golden_file(release, later, tested):
+def test_every_kind_of_feature_map_is_in_a_golden_file(release, later, tested, seen):
     from aquatint.features.spec import _KINDS
 
     def kinds(spec):
@@ -104,7 +105,7 @@ def test_every_kind_of_feature_map_is_in_a_golden_file(release, later, tested):
         for part in spec.get("parts", []):
             yield from kinds(part)
 
-    blocks = (*release.blocks, *later.blocks, *tested.blocks)
+    blocks = (*release.blocks, *later.blocks, *tested.blocks, *seen.blocks)
     used = {kind for block in blocks for kind in kinds(block.map.spec())}
     assert used == set(_KINDS)
 
@@ -185,6 +186,46 @@ def test_the_blocks_of_test_features_are_those_that_were_released(tested):
     }
     assert tested.loss.epsilon(1e-6) == pytest.approx(2.0, rel=1e-8)
     assert unread(to_bytes(tested)) == unread(TESTED.read_bytes())
+
+
+SEEN = HERE / "release_v1_images.aqt"
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return aq.load(SEEN)
+
+
+def test_the_files_of_images_were_not_touched():
+    known = "31b62377c48839df26b023f859451819fdf33830daab853a861e60b1c2d412b8"
+    assert hashlib.sha256(SEEN.read_bytes()).hexdigest() == known
+    networks = {
+        "images_resnet18": "b7c0f34a38e2c1c007ed2d35ef390661d1c2800eccf67675dd54d52f04707b1f",
+        "images_projection": "3f39bae59d7af6166657c739337e2c1b2cd815b8a6c6be9bbb12985f527bce05",
+    }
+    for name, wanted in networks.items():
+        assert aq.networks.load(HERE / f"{name}.safetensors").sha256 == wanted
+
+
+def test_the_blocks_of_images_are_those_that_were_released(seen):
+    found = {
+        b.name: (b.map.kind, b.map.dim, tuple(int(i) for i in b.integers[:2])) for b in seen.blocks
+    }
+    assert found == {
+        "perceptual": ("by_label", 576, (5451267, 100827273)),
+        "layers": ("perceptual", 61, (544827058, 412886225)),
+        "gaussian": ("by_label", 20, (22703931130, 57602681875)),
+        "pixels": ("fourier", 4, (-38367184, 47842014)),
+    }
+    assert seen.loss.epsilon(1e-6) == pytest.approx(2.0, rel=1e-8)
+    assert unread(to_bytes(seen)) == unread(SEEN.read_bytes())
+    names = ("images_resnet18", "images_projection")
+    whole = aq.attach(seen, *(aq.networks.load(HERE / f"{n}.safetensors") for n in names))
+    rows = aq.features.image_rows(
+        "image", torch.full((2, 1, 8, 8), 7, dtype=torch.uint8), {"shape": torch.tensor([0, 1])}
+    )
+    for block in whole.blocks:
+        assert block.map(rows).shape == (2, block.map.dim)
 
 
 # --- format version 1, by the default plan: counts over merged cells ------------------------------

@@ -11,6 +11,7 @@ from benchmark_scripts import fetch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
+from scipy.spatial import distance
 from torch import nn
 
 from aquatint.cli_evaluate import evaluate as command
@@ -111,6 +112,9 @@ class TestFrechet:
         found = fid(real, made, flat, images=40, test=images(test, what="test"), name="pixels")
         assert found.images == 40
         assert found.sanity > 0
+        seen = []
+        fid(real, made, lambda part: seen.append(len(part)) or flat(part), images=40, batch=30)
+        assert seen == [30, 10, 30, 10]
         with pytest.raises(EvaluationError, match="60 real ones: ask for fewer"):
             fid(real, made, flat, images=61)
         assert fid(real, real, flat, images=50).value == pytest.approx(0, abs=1e-6)
@@ -172,6 +176,25 @@ class TestDiversity:
         assert found.copies < 0.04
         assert found.precision > 0.8
         assert found.recall > 0.8
+
+    def test_against_all_pairs_at_once(self, digits):
+        pixels, _ = digits
+        sides = images(pixels[:800]), images(pixels[900:1700])
+        found = diversity(*sides, images=700)
+        rows = [side.some(700, 0).matrix().astype(float) for side in sides]
+        real, made, across = (
+            distance.cdist(*pair) for pair in (rows[:1] * 2, rows[1:] * 2, rows[::-1])
+        )
+        for own in (real, made):
+            np.fill_diagonal(own, np.inf)
+        real_far, made_far = (np.sort(own, axis=1)[:, 2] for own in (real, made))
+        limit = np.quantile(real.min(axis=1), 0.01)
+        assert found.precision == (across <= real_far).any(axis=1).mean()
+        assert found.recall == (across <= made_far[:, None]).any(axis=0).mean()
+        assert found.duplicates == pytest.approx((made.min(axis=1) < limit).mean())
+        assert found.copies == pytest.approx((across.min(axis=1) < limit).mean())
+        finite = [own[np.isfinite(own)].mean() for own in (made, real)]
+        assert found.spread["all"] == pytest.approx(finite[0] / finite[1])
 
     def test_one_image_over_and_over(self, digits):
         pixels, labels = digits
@@ -314,7 +337,7 @@ class Tiny(nn.Module):
     def __init__(self):
         super().__init__()
         generator = torch.Generator().manual_seed(0)
-        self.register_buffer("weights", torch.randn(64, 8, generator=generator))
+        self.weights = nn.Parameter(torch.randn(64, 8, generator=generator))
 
     def forward(self, part):
         return (part.flatten(1).float() / 255 @ self.weights).relu()

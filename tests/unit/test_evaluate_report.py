@@ -447,10 +447,10 @@ def test_importing_the_bench_loads_no_heavy_package():
         "import sys, aquatint.evaluate\n"
         "heavy = {'torch', 'sklearn', 'xgboost', 'matplotlib', 'sdmetrics', 'pandas'}\n"
         "assert not heavy & set(sys.modules)\n"
-        "import aquatint.evaluate.report, aquatint.evaluate.plots\n"
+        "import aquatint.evaluate.report, aquatint.evaluate.plots, aquatint.evaluate.images\n"
         "assert not (heavy - {'torch', 'pandas'}) & set(sys.modules)\n"
-        "assert sorted(dir(aquatint.evaluate)) == "
-        "['Evaluation', 'evaluate', 'evaluation_text']\n"
+        "assert sorted(dir(aquatint.evaluate)) == ['Evaluation', 'ImageEvaluation', 'evaluate', "
+        "'evaluate_images', 'evaluation_text', 'image_evaluation_text']\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, check=False

@@ -15,6 +15,8 @@ import pytest
 from benchmark_scripts import fetch
 from PIL import Image
 
+from aquatint.image_files import read_images
+
 image_data = fetch("image_data")
 datasets = fetch("datasets")
 RNG = np.random.default_rng(0)
@@ -63,7 +65,7 @@ def cifar_files():
 
     names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
     files = {f"package/{name}.png": strip() for name in names}
-    labels = {"train": list(range(15)), "test": [0, 1, 2]}
+    labels = {"train": [i % 10 for i in range(15)], "test": [0, 1, 2]}
     return files | {f"package/{p}_lables.json": json.dumps(v).encode() for p, v in labels.items()}
 
 
@@ -101,6 +103,10 @@ def test_a_package_is_read_once_and_checked_always(folder, monkeypatch, name):
     assert made.x_train.dtype == np.uint8
     assert made.x_train.shape[1:] == ((32, 32, 3) if name == "cifar10" else (28, 28, 1))
     assert len(made.x_train) == len(made.y_train)
+    image_data.export(made, folder / "out")
+    (part,) = read_images(folder / "out" / f"{name}-test.npz")
+    assert (part.pixels == made.x_test).all()
+    assert list(part.labels) == [made.classes[code] for code in made.y_test]
     (folder / package.file).unlink()
     assert (image_data.load(name).x_test == made.x_test).all()  # from what was kept
     np.savez(folder / f"{name}.npz", **(arrays | {"y_test": arrays["y_test"] + 1}))

@@ -154,10 +154,9 @@ def integer_rows(leaf: FeatureMap, rows: Rows) -> Iterator[tuple[Rows, Tensor]]:
 
 def _expanded(inner: ProjectedMoments, rows: Rows) -> Tensor:
     """Clip the coordinates as integers, and compute the row from them in whole numbers."""
-    with torch.no_grad():
-        y = inner.coordinates(rows.values[inner.column])
-        _check_shape(inner, y, len(rows), inner.components)
-        return inner.expand(quantise(y, Grid(UNIT, inner.coordinate_bound)))
+    y = inner.borrowed_coordinates(rows)
+    _check_shape(inner, y, len(rows), inner.components)
+    return inner.expand(quantise(y, Grid(UNIT, inner.coordinate_bound)))
 
 
 def _check_shape(inner: FeatureMap, features: Tensor, rows: int, width: int) -> None:

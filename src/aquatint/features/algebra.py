@@ -152,6 +152,10 @@ class Product(FeatureMap):
     def __call__(self, rows: Rows) -> Tensor:
         return (self.left(rows)[:, :, None] * self.right(rows)[:, None, :]).flatten(1)
 
+    def borrowed(self, rows: Rows) -> Tensor:
+        left = self.left.borrowed(rows).clone()  # the right may use the same buffer
+        return (left[:, :, None] * self.right.borrowed(rows)[:, None, :]).flatten(1)
+
     def cells(self, rows: Rows) -> Tensor:
         a, b = self.left.cells(rows).long(), self.right.cells(rows).long()
         return (a[:, :, None] * self.right.dim + b[:, None, :]).flatten(1)

@@ -27,6 +27,8 @@ def check_fits(name: str, feature_map: FeatureMap, schema: Schema) -> None:
     for column in sorted(codes & schema.images.keys()):
         msg = f"block {name!r} counts cells, but column {column!r} holds images"
         raise PlanError(msg)
+    for leaf in leaves(feature_map):
+        _check_images(name, leaf, schema)
     for column in values - schema.images.keys():
         if _column_of(column, schema) == column and not isinstance(
             schema.columns[column], (*RANGED, Ordered, Boolean)
@@ -36,7 +38,6 @@ def check_fits(name: str, feature_map: FeatureMap, schema: Schema) -> None:
     cells = schema.cells()
     for leaf in leaves(feature_map):
         _check_cells(leaf, cells)
-        _check_images(name, leaf, schema)
 
 
 def _column_of(name: str, schema: Schema) -> str:
@@ -63,7 +64,7 @@ def _check_images(name: str, leaf: FeatureMap, schema: Schema) -> None:
             msg = f"block {name!r} needs images, but column {leaf.column!r} holds none"
             raise PlanError(msg)
         taken = (leaf.network.channels, *leaf.network.input_size)
-        if isinstance(leaf, ProjectedMoments) and image.shape != taken:
+        if leaf.network.architecture == "projection" and image.shape != taken:
             msg = (
                 f"the projection of block {name!r} is for images of {taken} (channels, height, "
                 f"width), but the images have {image.shape}"

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import sqrt
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from aquatint.errors import DataError, PlanError
 from aquatint.features.base import Bound, FeatureMap, Rows, Spec, root
+from aquatint.features.steady import one_algorithm, steady
+from aquatint.networks.layers import is_relu, layer_outputs, pooled, relus
+from aquatint.networks.layers import prepared as prepare
 from aquatint.networks.public import PublicNetwork, Size, size_of
 
 Balance = Literal["rows", "layers"]
+Length = Literal["unit", "ball"]
 BALANCES: tuple[str, ...] = get_args(Balance)
+LENGTHS: tuple[str, ...] = get_args(Length)
 
 
 @dataclass(frozen=True, init=False)
@@ -52,6 +55,9 @@ class Perceptual(FeatureMap):
         Set negative activations to zero; by default where all layers are ReLUs.
     balance
         ``"rows"`` normalises all layers together as the paper does, ``"layers"`` each by itself.
+    length
+        ``"unit"`` gives every moment the same length as the paper does; ``"ball"`` only shortens
+        what is longer, for layers whose lengths mean something: the default for a public reduction.
     sizes
         How many features each output has; found by trying unless the network is only named.
     """
@@ -64,6 +70,7 @@ class Perceptual(FeatureMap):
     pool: int | None
     nonnegative: bool
     balance: Balance
+    length: Length
     sizes: tuple[int, ...]
     kind: ClassVar[str] = "perceptual"
 
@@ -78,6 +85,7 @@ class Perceptual(FeatureMap):
         pool: int | None = None,
         nonnegative: bool | None = None,
         balance: Balance = "rows",
+        length: Length | None = None,
         sizes: Sequence[int] | None = None,
     ) -> None:
         if not isinstance(network, PublicNetwork):
@@ -85,10 +93,16 @@ class Perceptual(FeatureMap):
                 msg = "say how large the network's images are: input_size=32, or (height, width)"
                 raise PlanError(msg)
             network = PublicNetwork.of(network, input_size=input_size)
-        chosen = tuple(layers) if layers is not None else _relus(network)
-        signs = _only_relus(network, chosen) if nonnegative is None else nonnegative
+        reduced = network.architecture == "reduced"
+        if layers is None:
+            layers = ("",) if reduced else relus(network.require())
+        chosen = tuple(layers)
+        if nonnegative is None:
+            known = dict(network.require().named_modules())
+            nonnegative = all(is_relu(known.get(name)) for name in chosen)
+        kept = length or ("ball" if reduced else "unit")
         size = network.input_size if input_size is None else size_of(input_size)
-        settings = (network, column, chosen, tuple(moments), size, pool, signs, balance)
+        settings = (network, column, chosen, tuple(moments), size, pool, nonnegative, balance, kept)
         for name, value in zip(self.__dataclass_fields__, settings, strict=False):
             object.__setattr__(self, name, value)
         self._check()
@@ -110,6 +124,9 @@ class Perceptual(FeatureMap):
             raise PlanError(msg)
         if self.balance not in BALANCES:
             msg = f"balance is one of {', '.join(BALANCES)}, got {self.balance!r}"
+            raise PlanError(msg)
+        if self.length not in LENGTHS:
+            msg = f"length is one of {', '.join(LENGTHS)}, got {self.length!r}"
             raise PlanError(msg)
 
     def _measured(self) -> tuple[int, ...]:
@@ -140,11 +157,13 @@ class Perceptual(FeatureMap):
     @property
     def tile(self) -> int:
         """How many images go through the network at once: always so many, filled up with blanks."""
-        device = self.network.device
-        return self._together(device) if _steady(self, str(device)) else 1
+        return self.together if steady(self, self.together, str(self.network.device)) else 1
 
-    def _together(self, device: torch.device) -> int:
-        most, room = (512, 2**29) if device.type == "cuda" else (64, 2**25)
+    @property
+    def together(self) -> int:
+        """How many images may go through the network at once."""
+        device = self.network.device
+        most, room = (512, 2**28) if device.type == "cuda" else (64, 2**25)
         return max(1, min(most, room // self.dim))
 
     def __call__(self, rows: Rows) -> Tensor:
@@ -154,7 +173,7 @@ class Perceptual(FeatureMap):
         """Map rows in blocks of one size, so that no row's bits depend on those beside it."""
         images, size = rows.values[self.column], self.tile
         parts = []
-        with torch.no_grad(), _one_algorithm():
+        with torch.no_grad(), one_algorithm():
             for start in range(0, len(images), size):
                 part = images[start : start + size]
                 blank = part.new_zeros(size - len(part), *part.shape[1:])
@@ -205,16 +224,7 @@ class Perceptual(FeatureMap):
 
     def prepared(self, images: Tensor) -> Tensor:
         """Give what the network takes: floats, its channels, its size, on its device."""
-        x = images.to(self.network.device)
-        x = x.float() / 255 if x.dtype == torch.uint8 else x
-        if x.shape[1] != self.network.channels:
-            if x.shape[1] != 1:
-                msg = f"the network takes {self.network.channels} channels, not {x.shape[1]}"
-                raise PlanError(msg)
-            x = x.expand(-1, self.network.channels, -1, -1)
-        if tuple(x.shape[2:]) != self.input_size:
-            x = nn.functional.interpolate(x, self.input_size, mode="bilinear", align_corners=False)
-        return x
+        return prepare(images.to(self.network.device), self.network.channels, self.input_size)
 
     def layer_outputs(self, prepared: Tensor) -> list[Tensor]:
         """Give the outputs of the layers in the order they are computed, each flat by row."""
@@ -222,41 +232,14 @@ class Perceptual(FeatureMap):
 
     def raw_outputs(self, prepared: Tensor) -> list[Tensor]:
         """Give the outputs of the layers as they are, pooled and without what is negative."""
-        found: list[Any] = []
-        module = self.network.require()
-        known = dict(module.named_modules())
-        for name in self.layers:
-            if name not in known:
-                some = ", ".join(repr(n) for n in list(known)[1:6])
-                msg = f"the network has no layer {name!r}: it has {some} …"
-                raise PlanError(msg)
-        order: list[str] = []
-
-        def keep(name: str, output: Any) -> None:
-            order.append(name)
-            found.append(output)
-
-        hooks = [
-            known[name].register_forward_hook(lambda _m, _i, out, name=name: keep(name, out))
-            for name in self.layers
-        ]
-        try:
-            half = prepared.device.type == "cuda"
-            with torch.autocast(prepared.device.type, torch.bfloat16, enabled=half):
-                module(prepared)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        if not found or not all(isinstance(out, Tensor) and out.dim() >= 2 for out in found):
-            msg = "every layer must give one tensor with a row for each image"
-            raise PlanError(msg)
-        return [self._pooled(out, known[name]) for out, name in zip(found, order, strict=True)]
+        half = prepared.device.type == "cuda"
+        with torch.autocast(prepared.device.type, torch.bfloat16, enabled=half):
+            found = layer_outputs(self.network.require(), self.layers, prepared)
+        return [self._pooled(output, layer) for layer, output in found]
 
     def _pooled(self, output: Tensor, layer: nn.Module) -> Tensor:
-        if self.pool is not None and output.dim() == 4:
-            output = nn.functional.adaptive_avg_pool2d(output, self.pool)
-        certain = not self.nonnegative or isinstance(layer, (nn.ReLU, nn.ReLU6))
-        return output if certain else output.clamp(min=0)
+        flat = pooled(output, self.pool)
+        return flat if not self.nonnegative or is_relu(layer) else flat.clamp(min=0)
 
     def _scales(self, powers: list[Tensor]) -> list[Tensor]:
         """Give what each row of each layer is multiplied by; zero where there is nothing.
@@ -267,19 +250,19 @@ class Perceptual(FeatureMap):
         exact = torch.float32 if powers[0].requires_grad else torch.float64
         squares = [torch.linalg.vector_norm(p, dim=1, dtype=exact).square() for p in powers]
         share = len(self.moments) * (len(powers) if self.balance == "layers" else 1)
+        stacked = torch.stack(squares)
         if self.balance == "rows":
-            squares = [torch.stack(squares).sum(dim=0)] * len(powers)
-        if not all(bool(found.isfinite().all()) for found in squares):
+            stacked = stacked.sum(dim=0, keepdim=True)
+        if not bool(stacked.isfinite().all()):
             msg = (
                 "the network gave a value that is not finite: mend the network, or take other "
                 "layers"
             )
             raise DataError(msg)
-        empty = [found <= 0 for found in squares]
-        return [
-            (found.masked_fill(gone, 1.0) * share).rsqrt().masked_fill(gone, 0.0)
-            for found, gone in zip(squares, empty, strict=True)
-        ]
+        empty = stacked <= 0
+        longest = stacked.clamp(min=1) if self.length == "ball" else stacked.masked_fill(empty, 1.0)
+        scales = (longest * share).rsqrt().masked_fill(empty, 0.0)
+        return list(scales.expand(len(powers), -1))
 
     def attach(self, network: PublicNetwork) -> Perceptual:
         """Give the map with weights, if the network is the one that it names."""
@@ -300,88 +283,10 @@ class Perceptual(FeatureMap):
             "pool": self.pool,
             "nonnegative": self.nonnegative,
             "balance": self.balance,
+            **({"length": self.length} if self.length != "unit" else {}),
         }
-
-
-def named(spec: Spec) -> Perceptual:
-    """Rebuild a map from its spec: it knows its features and its bound, but has no weights."""
-    numbers = (*spec["layers"], *spec["sizes"])
-    if not all(isinstance(n, (str, int)) and not isinstance(n, bool) for n in numbers):
-        msg = "layers are named by text and have whole numbers of features"
-        raise TypeError(msg)
-    if not spec["sizes"] or min(spec["sizes"]) < 1:
-        msg = "a layer has at least one feature"
-        raise ValueError(msg)
-    return Perceptual(
-        named_network(spec),
-        column=str(spec["column"]),
-        layers=spec["layers"],
-        moments=spec["moments"],
-        input_size=size_of(spec["input_size"]),
-        pool=spec["pool"],
-        nonnegative=bool(spec["nonnegative"]),
-        balance=spec["balance"],
-        sizes=spec["sizes"],
-    )
-
-
-def named_network(spec: Spec) -> PublicNetwork:
-    """Read which public network a spec names."""
-    digest, channels = spec["sha256"], spec["channels"]
-    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        msg = "a network is named by the 64 hexadecimal digits of its SHA-256"
-        raise ValueError(msg)
-    if channels not in (1, 3):
-        msg = "a network takes 1 or 3 channels"
-        raise ValueError(msg)
-    return PublicNetwork(str(spec["architecture"]), digest, size_of(spec["made_for"]), channels)
-
-
-def _relus(network: PublicNetwork) -> tuple[str, ...]:
-    modules = network.require().named_modules()
-    found = tuple(name for name, part in modules if isinstance(part, (nn.ReLU, nn.ReLU6)))
-    if not found:
-        msg = "the network has no ReLU to take by default: name its layers"
-        raise PlanError(msg)
-    return found
-
-
-def _only_relus(network: PublicNetwork, layers: Iterable[str]) -> bool:
-    known = dict(network.require().named_modules())
-    return all(isinstance(known.get(name), (nn.ReLU, nn.ReLU6)) for name in layers)
 
 
 def _power(output: Tensor, moment: int) -> Tensor:
     plain = output.float()
     return plain if moment == 1 else plain.square()
-
-
-@contextmanager
-def _one_algorithm() -> Iterator[None]:
-    """Let a GPU choose its convolutions by shape alone, and only such as give the same bits."""
-    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
-        yield
-
-
-@lru_cache(maxsize=16)
-def _steady(feature_map: Perceptual, device: str) -> bool:
-    """Try whether a row's bits are the same at any place in a block, whatever lies beside it.
-
-    Libraries of linear algebra may treat the rows of a block differently. Were a row's features to
-    depend on its neighbours, one row more or less could move other rows' too. Public made-up
-    images tell; if they do, images go through the network one by one.
-    """
-    size = feature_map._together(torch.device(device))
-    shape = (feature_map.network.channels, *feature_map.input_size)
-    dice = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (size, *shape), generator=dice, dtype=torch.uint8)
-    with torch.no_grad(), _one_algorithm():
-        found = feature_map.features_of(images)
-        for shift in {1, size // 2 + 1}:
-            if not torch.equal(
-                feature_map.features_of(images.roll(shift, 0)), found.roll(shift, 0)
-            ):
-                return False
-        alone = torch.zeros_like(images)
-        alone[-1] = images[-1]
-        return torch.equal(feature_map.features_of(alone)[-1], found[-1])

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from aquatint.errors import PlanError
 from aquatint.features.base import Bound, FeatureMap, Rows, Spec
-from aquatint.features.perceptual import named_network
+from aquatint.features.perceptual import Perceptual
 from aquatint.features.stacking import unit_interval
 from aquatint.networks.projection import MOST_COMPONENTS
 from aquatint.networks.public import PublicNetwork
 
+VIEWS = ("projection", "reduced")
 UNIT = 2**14
 """T, the steps of the unit ball: coordinates are whole numbers q with ‖q‖ ≤ T."""
 SQUARE, CROSS = 5, 7
@@ -48,7 +49,7 @@ class ProjectedMoments(FeatureMap):
     Parameters
     ----------
     network
-        A public network of architecture "projection".
+        A public network of architecture "projection", or "reduced".
     components
         How many coordinates it gives.
     column
@@ -64,7 +65,7 @@ class ProjectedMoments(FeatureMap):
     kind: ClassVar[str] = "projected_moments"
 
     def __post_init__(self) -> None:
-        if self.network.architecture != "projection":
+        if self.network.architecture not in VIEWS:
             msg = f"a Gaussian needs a public projection, not {self.network.architecture}"
             raise PlanError(msg)
         if not 1 <= self.components <= MOST_COMPONENTS:
@@ -135,9 +136,22 @@ class ProjectedMoments(FeatureMap):
 
     def coordinates(self, images: Tensor) -> Tensor:
         """Give y, shape (n, components), each of norm at most 1 but for rounding."""
-        module = self.network.require()
-        y: Tensor = module(unit_interval(images.to(self.network.device)))
+        if self.network.architecture == "reduced":
+            return self.seeing.features_of(images)
+        y: Tensor = self.network.require()(unit_interval(images.to(self.network.device)))
         return y
+
+    def borrowed_coordinates(self, rows: Rows) -> Tensor:
+        """Give y without gradients, in the same bits beside any other rows."""
+        if self.network.architecture == "reduced":
+            return self.seeing.borrowed(rows)
+        with torch.no_grad():
+            return self.coordinates(rows.values[self.column])
+
+    @property
+    def seeing(self) -> Perceptual:
+        """The coordinates of a reduced network, as a map."""
+        return Perceptual(self.network, column=self.column)
 
     def expand(self, q: Tensor) -> Tensor:
         """Compute the row from its coordinates in steps of 1/T, in float64: exactly if whole."""
@@ -149,6 +163,10 @@ class ProjectedMoments(FeatureMap):
 
     def __call__(self, rows: Rows) -> Tensor:
         y = self.coordinates(rows.values[self.column])
+        return (self.expand(y.double() * UNIT) / self.steps).float()
+
+    def borrowed(self, rows: Rows) -> Tensor:
+        y = self.borrowed_coordinates(rows)
         return (self.expand(y.double() * UNIT) / self.steps).float()
 
     def unpack(self, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -183,18 +201,9 @@ class ProjectedMoments(FeatureMap):
 def projected_moments(
     network: PublicNetwork, *, column: str = "image", mean_weight: float = 0.75
 ) -> ProjectedMoments:
-    """Build the map of a public projection, from `networks.public_projection` or a file."""
-    if network.architecture != "projection":
+    """Build the map of `networks.public_projection`, or of `networks.public_reduction`."""
+    if network.architecture not in VIEWS:
         msg = f"a Gaussian needs a public projection, not {network.architecture}"
         raise PlanError(msg)
     components = len(network.require().state_dict()["directions"])
     return ProjectedMoments(network, components, column, mean_weight)
-
-
-def projected_from(spec: Spec) -> ProjectedMoments:
-    """Rebuild a map from its spec; it has no projection until one is attached."""
-    if not isinstance(spec["components"], int) or isinstance(spec["components"], bool):
-        msg = "components are not a whole number"
-        raise TypeError(msg)
-    network = named_network(spec)
-    return ProjectedMoments(network, spec["components"], str(spec["column"]), spec["mean_weight"])

@@ -14,8 +14,7 @@ from aquatint.features.hermite import Hermite
 from aquatint.features.locations import Locations
 from aquatint.features.marginals import Count, Marginals
 from aquatint.features.moments import SecondMoment
-from aquatint.features.perceptual import named
-from aquatint.features.projected import projected_from
+from aquatint.features.named import named, projected_from
 from aquatint.features.race import Race
 from aquatint.features.smooth import Smooth
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from aquatint.errors import PlanError
 from aquatint.networks.projection import Projection
 from aquatint.networks.public import PublicNetwork, size_of
+from aquatint.networks.reduced import Reduced
 from aquatint.networks.residual import resnet18
 from aquatint.networks.vgg import vgg16, vgg19
 
@@ -41,11 +42,20 @@ def _projection(state: State) -> nn.Module:
     return Projection(pixels, components)
 
 
+def _reduced(state: State) -> nn.Module:
+    settings = json.loads(bytes(state["settings"].tolist()))
+    inside = {n.removeprefix("base."): t for n, t in state.items() if n.startswith("base.")}
+    base = ARCHITECTURES[settings["base"]](inside)
+    components, features = state["directions"].shape
+    return Reduced(base, settings, (components, features))
+
+
 ARCHITECTURES: dict[str, Callable[[State], nn.Module]] = {
     "resnet18": _resnet18,
     "vgg16": _vgg16,
     "vgg19": _vgg19,
     "projection": _projection,
+    "reduced": _reduced,
 }
 
 
@@ -67,6 +77,7 @@ def save(network: PublicNetwork, path: str | Path) -> None:
     }
     try:
         save_file(state, str(path), metadata)
+        Path(path).chmod(0o644)
     except (OSError, safetensors.SafetensorError) as error:
         msg = f"cannot write the network {path}: {error}"
         raise PlanError(msg) from None

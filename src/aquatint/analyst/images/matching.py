@@ -86,7 +86,7 @@ class Match:
         self.map = target.map
         self.parts = [target.mean]
         self.held: list[Tensor] = []
-        if isinstance(self.map, Perceptual):
+        if isinstance(self.map, Perceptual) and self.map.length == "unit":
             self._arrange(self.map)
 
     def _arrange(self, perceptual: Perceptual) -> None:
@@ -108,7 +108,7 @@ class Match:
 
     def means(self, images: Tensor) -> tuple[list[Tensor], Tensor]:
         """Give the mean by class of each part, and the mean squared norm of a class's rows."""
-        if isinstance(self.map, Perceptual):
+        if isinstance(self.map, Perceptual) and self.map.length == "unit":
             return self._perceptual(self.map, images)
         features = self.map(image_rows(_column(self.map), images))
         by_class = features.view(self.classes, -1, features.shape[1])

@@ -140,7 +140,8 @@ def _features(images: Images, features: Features, progress: bool) -> Tensor:
     parts = []
     with track(f"features of {images.what} images", len(images), show=progress) as advance:
         for part in images.batches(BATCH):
-            parts.append(features(part).to(torch.float64))
+            with torch.no_grad():
+                parts.append(features(part).to(torch.float64))
             advance(len(part))
     found = torch.cat(parts)
     if not torch.isfinite(found).all():

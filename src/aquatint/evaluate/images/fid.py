@@ -111,7 +111,8 @@ def moments(
     found = Moments()
     with track(f"features of {images.what} images", len(images), show=progress) as advance:
         for part in images.batches(batch):
-            found.add(features(part))
+            with torch.no_grad():
+                found.add(features(part))
             advance(len(part))
     return found.settled()
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -63,7 +65,7 @@ class Inception:
 
     def __call__(self, images: Tensor) -> Tensor:
         """Give the features of uint8 images of shape (n, 1 or 3, height, width)."""
-        with torch.inference_mode(), torch.backends.cudnn.flags(allow_tf32=False):
+        with torch.inference_mode(), _full_precision():
             scaled = self.prepared(images.to(self.device))
             out: Tensor = self.network(scaled)
         return out.flatten(1)
@@ -79,6 +81,17 @@ class Inception:
         else:
             pixels = _resized(_resized(pixels, 2), 3)
         return (pixels - 128) / 128
+
+
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """Keep convolutions on a GPU from rounding float32 to ten bits, as is torch's default."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
 
 
 def _resized(pixels: Tensor, axis: int) -> Tensor:
