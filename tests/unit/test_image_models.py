@@ -134,7 +134,7 @@ def test_a_moving_average_converges_to_the_mean_of_all():
 
 def test_targets_are_noisy_means_with_their_noise():
     plan = dp_mepf(SCHEMA, tiny_resnet(), layers=["relu"], stopping=True)
-    release = released(plan, epsilon=1.0)
+    release = released(plan)
     shares = shares_of(release, "label")
     assert abs(shares.sum() - 1) < 1e-9
     [target] = targets_of(release, "label", shares)
@@ -219,21 +219,21 @@ def test_other_ways_of_training(release, settings):
 
 
 def test_at_the_noise_floor_nothing_pulls(release):
-    """A target that noise alone explains leaves the generator where it was."""
+    """A target that noise alone explains moves a generator by its first steps, and no further."""
     shares = shares_of(release, "label")
     [target] = targets_of(release, "label", shares)
     loud = replace(target, spread=target.spread * 1e6)
-    chosen = Training(30, 40, 1e-2, 0.9, "batch", True, 0)
-    torch.manual_seed(0)
-    generator = build("residual", (1, 8, 8), 10, 4, (8, 8))
-    before = [p.detach().clone() for p in generator.parameters()]
-    progress = start(generator, chosen)
-    train(progress, [Match(loud, 10)], [], chosen)
-    pairs = zip(generator.parameters(), before, strict=True)
-    moved = [float((now.detach() - then).abs().max()) for now, then in pairs]
-    # The first step pulls, before a misfit was seen; Adam's momentum then fades.
-    assert max(moved) < 0.03
-    assert float(progress.misfits.max()) < 1
+    moved = {}
+    for floor in (True, False):
+        chosen = Training(60, 40, 1e-2, 0.9, "batch", floor, 0)
+        torch.manual_seed(0)
+        generator = build("residual", (1, 8, 8), 10, 4, (8, 8))
+        before = generator.last.weight.detach().clone()
+        progress = start(generator, chosen)
+        train(progress, [Match(loud, 10)], [], chosen)
+        moved[floor] = float((generator.last.weight.detach() - before).abs().max())
+        assert float(progress.misfits.max()) < 1
+    assert 3 * moved[True] < moved[False]
 
 
 def test_the_validation_block_chooses_the_weights(monkeypatch):
