@@ -52,6 +52,6 @@ def steady(feature_map: Seeing, together: int, device: str) -> bool:  # noqa: AR
             again = feature_map.features_of(images.roll(shift, 0))
             if not torch.equal(again, found.roll(shift, 0)):
                 return False
-        alone = torch.zeros_like(images)
+        alone = 255 - images
         alone[-1] = images[-1]
         return torch.equal(feature_map.features_of(alone)[-1], found[-1])
