@@ -20,6 +20,7 @@ from aquatint.cli_evaluate import evaluate
 from aquatint.cli_images import pretrain
 from aquatint.cli_learn import learn
 from aquatint.cli_query import query
+from aquatint.cli_sample import sample
 from aquatint.cli_spending import unspent_if_interrupted
 from aquatint.errors import AquatintError
 
@@ -170,35 +171,7 @@ def verify(release: ReleaseFile, as_json: Json = False) -> None:
         verified_text(opened)
 
 
-@app.command()
-def sample(
-    release: Annotated[Path, typer.Argument(help="a release, .aqt, or a model that --save wrote")],
-    count: Annotated[int, typer.Option("-n", min=1, help="how many rows to draw")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="a .csv or .parquet file")],
-    where: Annotated[
-        str | None, typer.Option(help="only such rows: \"sex = 'Female' and age >= 30\"")
-    ] = None,
-    method: Annotated[str, typer.Option(help="auto, mixture or network")] = "auto",
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="the same seed gives the same rows")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="also save the fitted model, to draw again at once")
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Draw synthetic rows from a release, at no privacy cost."""
-    from aquatint.analyst.synthesize.front import check_table_path, open_model, write_table
-
-    check_table_path(output)
-    model = open_model(release, method, where=where, seed=seed or 0, progress=not quiet)
-    if save is not None:
-        model.save(save)
-    write_table(model.sample(count, where=where, seed=seed), output)
-    if not quiet:
-        typer.echo(f"written: {output}, {count:,} synthetic rows", err=True)
-
-
+app.command()(sample)
 app.command()(pretrain)
 app.command()(query)
 app.command()(learn)

@@ -365,7 +365,8 @@ def test_a_network_whose_rows_depend_on_each_other_goes_row_by_row():
             return torch.relu(images - images.mean(dim=0, keepdim=True) + 0.5)
 
     entangled = Perceptual(network_of(Together()), layers=[""])
-    assert entangled.tile == 1
+    with pytest.warns(UserWarning, match="one by one"):
+        assert entangled.tile == 1
     plan = Plan(image_schema(label=False), (PlannedBlock("all", entangled, 1.0),))
     parts = accumulate(some_digits(5), plan).merge(accumulate(some_digits(4, 5), plan))
     assert torch.equal(accumulate(some_digits(9), plan).totals[0], parts.totals[0])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from aquatint.errors import DataError, PlanError
 from aquatint.features.base import Bound, FeatureMap, Rows, Spec, root
-from aquatint.features.steady import one_algorithm, steady
+from aquatint.features.steady import Block, one_algorithm, steady_block
 from aquatint.networks.layers import is_relu, layer_outputs, pooled, relus
 from aquatint.networks.layers import prepared as prepare
 from aquatint.networks.public import PublicNetwork, Size, size_of
@@ -157,7 +157,11 @@ class Perceptual(FeatureMap):
     @property
     def tile(self) -> int:
         """How many images go through the network at once: always so many, filled up if need be."""
-        return self.together if steady(self, self.together, str(self.network.device)) else 1
+        return self._block.size
+
+    @property
+    def _block(self) -> Block:
+        return steady_block(self, self.together, str(self.network.device))
 
     @property
     def together(self) -> int:
@@ -171,27 +175,30 @@ class Perceptual(FeatureMap):
 
     def borrowed(self, rows: Rows) -> Tensor:
         """Map rows in blocks of one size, so that no row's bits depend on those beside it."""
-        images, size = rows.values[self.column], self.tile
-        parts = []
+        images, block = rows.values[self.column], self._block
+        size, parts = block.size, []
         with torch.no_grad(), one_algorithm():
             for start in range(0, len(images), size):
                 part = images[start : start + size]
                 more = part[-1:].expand(size - len(part), -1, -1, -1)
-                found = self.features_of(torch.cat([part, more]) if len(more) else part)
+                whole = torch.cat([part, more]) if len(more) else part
+                found = self.features_of(whole, half=block.half)
                 parts.append(found[: len(part)])
         if not parts:
             return torch.zeros(0, self.dim)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def features_of(self, images: Tensor) -> Tensor:
+    def features_of(self, images: Tensor, *, half: bool | None = None) -> Tensor:
         """Give the features of images, shape (n, dim), differentiable; where the module lives.
 
         Parameters
         ----------
         images
             Shape (n, channels, height, width): uint8, or floats in [0, 1].
+        half
+            Whether the network computes in bfloat16; by default on a GPU.
         """
-        outputs = self._outputs(images)
+        outputs = self._outputs(images, half)
         parts: list[Tensor] = []
         for moment in self.moments:
             powers = [_power(output, moment) for output in outputs]
@@ -211,8 +218,8 @@ class Perceptual(FeatureMap):
     def total(self, rows: Rows) -> Tensor:
         return self.weighted(rows, torch.ones(len(rows), 1))[0]
 
-    def _outputs(self, images: Tensor) -> list[Tensor]:
-        outputs = self.layer_outputs(self.prepared(images))
+    def _outputs(self, images: Tensor, half: bool | None = None) -> list[Tensor]:
+        outputs = self.layer_outputs(self.prepared(images), half)
         shapes = tuple(output.shape[1] for output in outputs)
         if shapes != self.sizes or any(len(output) != len(images) for output in outputs):
             msg = (
@@ -226,14 +233,14 @@ class Perceptual(FeatureMap):
         """Give what the network takes: floats, its channels, its size, on its device."""
         return prepare(images.to(self.network.device), self.network.channels, self.input_size)
 
-    def layer_outputs(self, prepared: Tensor) -> list[Tensor]:
+    def layer_outputs(self, prepared: Tensor, half: bool | None = None) -> list[Tensor]:
         """Give the outputs of the layers in the order they are computed, each flat by row."""
-        return [output.flatten(1) for output in self.raw_outputs(prepared)]
+        return [output.flatten(1) for output in self.raw_outputs(prepared, half)]
 
-    def raw_outputs(self, prepared: Tensor) -> list[Tensor]:
+    def raw_outputs(self, prepared: Tensor, half: bool | None = None) -> list[Tensor]:
         """Give the outputs of the layers as they are, pooled and without what is negative."""
-        half = prepared.device.type == "cuda"
-        with torch.autocast(prepared.device.type, torch.bfloat16, enabled=half):
+        cast = prepared.is_cuda if half is None else half
+        with torch.autocast(prepared.device.type, torch.bfloat16, enabled=cast):
             found = layer_outputs(self.network.require(), self.layers, prepared)
         return [self._pooled(output, layer) for layer, output in found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -83,6 +84,16 @@ def ordinal(place: int) -> str:
     teens = number % 100 in {11, 12, 13}
     ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"the {number:,}{ending} image"
+
+
+def natural_order(label: str) -> list[tuple[int, str]]:
+    """Give what to sort classes by, so that "10" comes after "9".
+
+    >>> sorted(["10", "9", "a2", "a10"], key=natural_order)
+    ['a2', 'a10', '9', '10']
+    """
+    parts = re.split(r"(\d+)", label)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts if part]
 
 
 def gathered(

@@ -12,7 +12,7 @@ import numpy as np
 
 from aquatint.errors import DataError
 from aquatint.extras import need
-from aquatint.image_files.batches import ImageBatch
+from aquatint.image_files.batches import ImageBatch, natural_order
 
 Labels = Sequence[str] | np.ndarray | None
 _GAP = 2
@@ -110,14 +110,8 @@ def _rows(images: ImageBatch, columns: int) -> list[np.ndarray]:
     if images.labels is None:
         shown = np.arange(min(len(images), columns * columns))
         return np.array_split(shown, range(columns, len(shown), columns))
-    classes = sorted(set(images.labels), key=_natural)
+    classes = sorted(set(images.labels), key=natural_order)
     return [np.flatnonzero(images.labels == label)[:columns] for label in classes]
-
-
-def _natural(label: str) -> list[tuple[int, str]]:
-    """Sort "10" after "9"."""
-    parts = re.split(r"(\d+)", label)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts if part]
 
 
 def _checked(pixels: np.ndarray, labels: Labels) -> ImageBatch:

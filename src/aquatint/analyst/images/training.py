@@ -82,8 +82,10 @@ class Progress:
 
 def start(generator: Generator, chosen: Training) -> Progress:
     """Begin at a generator."""
-    cuda = next(generator.parameters()).is_cuda
-    rate = torch.tensor(chosen.rate) if cuda else chosen.rate
+    weight = next(generator.parameters())
+    cuda = weight.is_cuda
+    # A recorded step reads the rate from the device; a number would be recorded with it.
+    rate = torch.tensor(chosen.rate, device=weight.device) if cuda else chosen.rate
     adam = torch.optim.Adam(
         generator.parameters(), rate, betas=(0.9, 0.999), fused=cuda, capturable=cuda
     )
@@ -110,13 +112,14 @@ def train(
     weights = torch.cat(weights_of(matches))
     floors = torch.cat([match.floor for match in matches])
     pull = torch.ones_like(floors)
-    noise = torch.empty(len(classes), generator.latent, device=device)
+    noise = torch.empty(len(classes), generator.latent, device=device).normal_(generator=dice)
+    _set_rate(progress.adam, chosen.rate * _schedule((progress.step + 1) / chosen.steps))
+    generator.train()
     step_once = stepper(
         generator, progress.adam, matches, noise, classes, weights, pull, chosen.matching
     )
     kept: list[Tensor] = list(progress.averaged.parameters())
     made: list[Tensor] = list(generator.parameters())
-    generator.train()
     while progress.step < chosen.steps:
         _set_rate(progress.adam, chosen.rate * _schedule((progress.step + 1) / chosen.steps))
         noise.normal_(generator=dice)

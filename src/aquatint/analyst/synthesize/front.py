@@ -141,6 +141,11 @@ def load_model(path: str | Path) -> Synthesizer:
         store.refuse(path, str(error))
 
 
+def opened_schema(path: str | Path) -> Schema:
+    """Read the schema of a release or of a saved model."""
+    return store.load(path)[1] if is_model(path) else load(path).schema
+
+
 def open_model(
     path: str | Path,
     method: str = "auto",
@@ -159,6 +164,9 @@ def open_model(
         raise ReleaseError(_unknown(method))
     if is_model(path):
         model = load_model(path)
+        for name in settings.keys() - {"device"}:
+            msg = f"{path} is fitted already: leave out {name!r}, or give the release"
+            raise ReleaseError(msg)
         kind = type(model).__name__.lower().removeprefix("image")
         if method not in {"auto", kind}:
             msg = f"{path} holds a {kind}, not a {method}: leave the method out, or give a release"

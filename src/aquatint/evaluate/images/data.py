@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor
 from aquatint.errors import DataError
 from aquatint.evaluate.errors import EvaluationError
 from aquatint.image_files import ImageBatch, read_images
+from aquatint.image_files.batches import natural_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +113,4 @@ def _read(path: str | Path, what: str) -> tuple[np.ndarray, np.ndarray | None]:
 def classes_of(*sides: Images) -> tuple[str, ...]:
     """List the classes of the sides that have labels: 2 before 10."""
     names = {str(name) for side in sides if side.labels is not None for name in set(side.labels)}
-    return tuple(sorted(names, key=_natural))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    parts = re.split(r"(\d+)", name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts if part]
+    return tuple(sorted(names, key=natural_order))

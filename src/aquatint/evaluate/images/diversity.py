@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from aquatint.evaluate.errors import EvaluationError
-from aquatint.evaluate.images.data import Images
+from aquatint.evaluate.images.data import Images, classes_of
 from aquatint.evaluate.images.fid import BATCH, Features
 from aquatint.progress import track
 
@@ -181,7 +181,7 @@ def _spread(real: Images, ours: Tensor, made: Images, theirs: Tensor) -> dict[st
     if real.labels is None or made.labels is None:
         return {"all": _ratio(_mean_distance(theirs), _mean_distance(ours))}
     found = {}
-    for name in sorted({str(label) for label in real.labels}):
+    for name in classes_of(real):
         parts = [
             features[torch.from_numpy(np.flatnonzero(side.labels == name)).to(features.device)]
             for side, features in ((real, ours), (made, theirs))
