@@ -20,7 +20,7 @@ from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.integers import quantise, quantise_exactly
 from aquatint.curator.ledger import Ledger
-from aquatint.curator.sketch import accumulate
+from aquatint.curator.sketch import accumulate, on_device
 from aquatint.errors import AquatintError, DataError, PlanError, SchemaError
 from aquatint.features import Perceptual, by_label, image_rows, pixel_names
 from aquatint.features.base import Bound
@@ -365,7 +365,11 @@ def test_a_network_whose_rows_depend_on_each_other_goes_row_by_row():
             return torch.relu(images - images.mean(dim=0, keepdim=True) + 0.5)
 
     entangled = Perceptual(network_of(Together()), layers=[""])
-    assert entangled.tile == 1
+    with pytest.warns(UserWarning, match="one by one"):
+        assert entangled.tile == 1
+    plan = Plan(image_schema(label=False), (PlannedBlock("all", entangled, 1.0),))
+    parts = accumulate(some_digits(5), plan).merge(accumulate(some_digits(4, 5), plan))
+    assert torch.equal(accumulate(some_digits(9), plan).totals[0], parts.totals[0])
     assert Perceptual(tiny_resnet()).tile == 64
 
 
@@ -420,3 +424,20 @@ def test_the_release_names_what_was_taken_as_public(tmp_path):
 
     told = " ".join(assumed_public(aq.load(tmp_path / "digits.aqt")))
     assert f"resnet18 with SHA-256 {tiny_resnet().sha256[:16]}" in told
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_sums_on_a_gpu_do_not_depend_on_batches():
+    plan = dp_mepf(SCHEMA, tiny_resnet(), moments=(1, 2), stopping=True)
+    placed = on_device(plan, "cuda")
+    batch = some_digits(150)
+    wanted = accumulate(batch, placed)
+    assert placed.blocks[1].map.tile > 1
+    assert plan.blocks[1].map.inner.network.device.type == "cpu"
+    for rows in (7, 64, 149):
+        parts = [some_digits(min(rows, 150 - start), start) for start in range(0, 150, rows)]
+        found = accumulate(iter([raw_table(part) for part in parts]), placed)
+        assert all(map(torch.equal, wanted.totals, found.totals))
+    near = accumulate(batch, plan)
+    for one, other in zip(wanted.totals, near.totals, strict=True):
+        assert (one - other).double().norm() < 0.02 * other.double().norm()

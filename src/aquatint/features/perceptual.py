@@ -156,7 +156,7 @@ class Perceptual(FeatureMap):
 
     @property
     def tile(self) -> int:
-        """How many images go through the network at once: always so many, filled up with blanks."""
+        """How many images go through the network at once: always so many, filled up if need be."""
         return self._block.size
 
     @property
@@ -180,8 +180,8 @@ class Perceptual(FeatureMap):
         with torch.no_grad(), one_algorithm():
             for start in range(0, len(images), size):
                 part = images[start : start + size]
-                blank = part.new_zeros(size - len(part), *part.shape[1:])
-                whole = torch.cat([part, blank]) if len(blank) else part
+                more = part[-1:].expand(size - len(part), -1, -1, -1)
+                whole = torch.cat([part, more]) if len(more) else part
                 found = self.features_of(whole, half=block.half)
                 parts.append(found[: len(part)])
         if not parts:

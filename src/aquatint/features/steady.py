@@ -82,6 +82,6 @@ def _steady(feature_map: Seeing, block: Block) -> bool:
             again = feature_map.features_of(images.roll(shift, 0), half=block.half)
             if not torch.equal(again, found.roll(shift, 0)):
                 return False
-        alone = torch.zeros_like(images)
+        alone = 255 - images
         alone[-1] = images[-1]
         return torch.equal(feature_map.features_of(alone, half=block.half)[-1], found[-1])
