@@ -54,7 +54,7 @@ def synthesize_images(
     whole = with_networks(release, network)
     found = moments_block(whole)
     others = [b for b in whole.blocks if b.map.reads[1] and (found is None or b is not found[0])]
-    if method == "gaussian" or (method == "auto" and not others):
+    if method == "gaussian" or (method == "auto" and found is not None and not others):
         if settings.keys() - {"device"}:
             msg = f"the Gaussian has no setting {', '.join(sorted(settings.keys() - {'device'}))}"
             raise ReleaseError(msg)

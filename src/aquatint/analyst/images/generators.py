@@ -7,7 +7,7 @@ a faint background of its own, which no embedding sees and every classifier lear
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import ceil
 from typing import Any, Literal, get_args
@@ -181,7 +181,7 @@ def build(
     return _BUILD[kind](shape, classes, **chosen)
 
 
-def recalibrate(generator: nn.Module, draw: Any, batches: int = 40) -> None:
+def recalibrate(generator: nn.Module, draw: Callable[[Any], None], batches: int) -> None:
     """Take the statistics of batch normalisation anew, for weights that were averaged."""
     norms = [m for m in generator.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
     for norm in norms:

@@ -23,6 +23,8 @@ VALIDATIONS = 20
 """How often a fit with a validation block looks at it."""
 VALIDATED = 4_000
 """How many images it draws for that."""
+BATCHES = 40
+"""Over how many batches the statistics of normalisation are taken in the end."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,11 @@ def train(
         report(progress)
     if progress.best is not None:
         progress.averaged.load_state_dict(progress.best[1])
-    ready(progress.averaged, each)
+    ready(progress.averaged, each, BATCHES)
     return progress.averaged
 
 
-def ready(generator: Generator, each: int) -> None:
+def ready(generator: Generator, each: int, batches: int) -> None:
     """Take the statistics of normalisation anew; they belong to the averaged weights."""
     device = next(generator.parameters()).device
     classes = torch.arange(generator.classes, device=device).repeat_interleave(each)
@@ -151,7 +153,7 @@ def ready(generator: Generator, each: int) -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             one(noise, classes)
 
-    recalibrate(generator, draw)
+    recalibrate(generator, draw, batches)
 
 
 def _validate(
@@ -159,7 +161,7 @@ def _validate(
 ) -> None:
     """Keep the weights that are nearest to the validation block, by its own noise (§3.2)."""
     candidate = deepcopy(progress.averaged)
-    ready(candidate, each)
+    ready(candidate, each, BATCHES // 4)
     per_class = max(2, VALIDATED // candidate.classes)
     classes = torch.arange(candidate.classes, device=device).repeat_interleave(per_class)
     with torch.no_grad():

@@ -1,0 +1,416 @@
+"""Images from a release: what is matched, how it is trained, saved, resumed and drawn."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sklearn.linear_model import LogisticRegression
+from tiny_images import digits, image_schema, some_digits, tiny_projection, tiny_resnet, tiny_vgg
+
+import aquatint as aq
+from aquatint.analyst.images.fit import fit_images
+from aquatint.analyst.images.front import with_networks
+from aquatint.analyst.images.generators import KINDS, build
+from aquatint.analyst.images.matching import Match, class_means, weights_of
+from aquatint.analyst.images.model import drawn_classes
+from aquatint.analyst.images.targets import Target, shares_of, targets_of, validation_of
+from aquatint.analyst.images.training import Training, start, train
+from aquatint.errors import PlanError, ReleaseError
+from aquatint.features import Perceptual, fourier, image_rows, pixel_names
+from aquatint.image_recipes import dp_mepf, pixel_gaussian
+from aquatint.networks import save as save_network
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+SCHEMA = image_schema()
+QUICK = {"steps": 40, "batch": 60, "widths": (8, 8), "latent": 4, "progress": False}
+
+
+def released(plan, count=900, epsilon=10.0, schema=SCHEMA):
+    return aq.sketch(some_digits(count), schema, plan=plan, epsilon=epsilon, delta=1e-5)
+
+
+@pytest.fixture(scope="module")
+def release():
+    return released(dp_mepf(SCHEMA, tiny_resnet(size=16), balance="layers"))
+
+
+@pytest.fixture(scope="module")
+def model(release):
+    return fit_images(release, **QUICK)
+
+
+def accuracy(drawn):
+    """Train on what was drawn, test on digits that nobody has seen."""
+    real = some_digits(800, start=900)
+    flat = [batch.pixels.reshape(len(batch), -1) / 255 for batch in (drawn, real)]
+    fitted = LogisticRegression(max_iter=200).fit(flat[0], drawn.labels)
+    return fitted.score(flat[1], real.labels)
+
+
+# What is matched
+
+
+def test_gradients_of_class_means_are_right():
+    dice = torch.Generator().manual_seed(0)
+    layers = [torch.randn(6, size, dtype=torch.float64, generator=dice) for size in (4, 3)]
+    layers[0][0], layers[1][0] = 0.0, 0.0  # a row of which nothing is seen
+    given = [layer[1:].requires_grad_() for layer in layers]
+
+    def means(*rows):
+        whole = [torch.cat([torch.zeros(1, r.shape[1], dtype=r.dtype), r]) for r in rows]
+        return class_means(2, 0.5, *whole)[:-1]
+
+    assert torch.autograd.gradcheck(means, given)
+
+
+@pytest.mark.parametrize("balance", ["rows", "layers"])
+@pytest.mark.parametrize("moments", [(1,), (2,), (1, 2)])
+@pytest.mark.parametrize("network", [tiny_resnet, tiny_vgg])
+def test_means_are_those_of_the_features(balance, moments, network):
+    phi = Perceptual(network(), balance=balance, moments=moments)
+    images = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    images[0] = 0
+    features = phi.features_of(images)
+    mean = features.view(2, 3, -1).mean(dim=1)
+    match = Match(Target(phi, mean, torch.ones(2), torch.eye(2)), 2)
+    means, squared = match.means(images)
+    for found, wanted in zip(means, match.parts, strict=True):
+        torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(squared, features.square().sum(1).view(2, 3).mean(1))
+    variance = features.view(2, 3, -1).var(dim=1).sum(dim=1) / 3
+    torch.testing.assert_close(match.misfit(images), -variance, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+def test_the_misfit_has_no_bias(by_class):
+    """With few images the plain distance is too large by the variance; the misfit is not.
+
+    Its mean over 4,000 batches is within 5.5 standard errors of the distance of the true means: a
+    false alarm in more than ten million runs.
+    """
+    phi = fourier(pixel_names("image", SCHEMA.images["image"]), 20, length_scale=1.0, seed=0)
+    pool = torch.from_numpy(digits().pixels[:400]).permute(0, 3, 1, 2).float() / 255
+    features = phi(image_rows("image", pool)).view(2, 200, -1)
+    mix = torch.eye(2) if by_class else torch.tensor([[0.3, 0.7]])
+    true = mix @ features.mean(dim=1)
+    target = true + 0.02
+    match = Match(Target(phi, target, torch.ones(len(mix)), mix), 2)
+    distance = (true - target).square().sum(dim=1)
+    rng = np.random.default_rng()
+    found = []
+    for _ in range(4_000):
+        some = np.concatenate([rng.integers(0, 200, 5), rng.integers(200, 400, 5)])
+        found.append(match.misfit(pool[torch.from_numpy(some)]))
+    seen = torch.stack(found)
+    error = seen.std(dim=0) / len(seen) ** 0.5
+    assert ((seen.mean(dim=0) - distance).abs() < 5.5 * error).all()
+    bias = mix.square() @ features.var(dim=1).sum(dim=1) / 5
+    assert (bias > 11 * error).all()  # the test can tell
+
+
+def test_a_moving_average_converges_to_the_mean_of_all():
+    phi = fourier(pixel_names("image", SCHEMA.images["image"]), 20, length_scale=1.0, seed=0)
+    pool = torch.from_numpy(digits().pixels[:200]).permute(0, 3, 1, 2).float() / 255
+    mean = phi(image_rows("image", pool)).mean(dim=0, keepdim=True)
+    match = Match(Target(phi, mean, torch.ones(1), torch.eye(1)), 1)
+    first = float(match.moving(pool[:10], 0.9))
+    dice = torch.Generator().manual_seed(0)
+    for _ in range(60):
+        last = float(match.moving(pool[torch.randint(200, (10,), generator=dice)], 0.9))
+    assert 0 <= last < first / 2
+    images = pool[:10].clone().requires_grad_()
+    match.moving(images, 0.9).sum().backward()
+    assert images.grad.abs().sum() > 0
+
+
+def test_targets_are_noisy_means_with_their_noise():
+    plan = dp_mepf(SCHEMA, tiny_resnet(), layers=["relu"], stopping=True)
+    release = released(plan)
+    shares = shares_of(release, "label")
+    assert abs(shares.sum() - 1) < 1e-9
+    [target] = targets_of(release, "label", shares)
+    [aside] = validation_of(release, "label", shares)
+    block = release.block("perceptual")
+    counts = shares * 900
+    wanted = block.sum.reshape(10, -1) / counts[:, None]
+    np.testing.assert_allclose(target.mean.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(target.spread.numpy(), block.stderr[0] / counts, rtol=1e-5)
+    assert torch.equal(target.mix, torch.eye(10))
+    assert aside.mix.shape == (1, 10)
+    np.testing.assert_allclose(
+        aside.mean.numpy()[0], release.mean("stopping"), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_a_class_without_images_has_no_share_and_no_weight():
+    batch = some_digits(900)
+    kept = batch.labels != "3"
+    some = type(batch)(batch.pixels[kept], batch.labels[kept])
+    plan = dp_mepf(SCHEMA, tiny_resnet(), layers=["relu"])
+    release = aq.sketch(some, SCHEMA, plan=plan, epsilon=10, delta=1e-5)
+    shares = shares_of(release, "label")
+    assert shares[3] < 0.01
+    [target] = targets_of(release, "label", shares)
+    weights = weights_of([Match(target, 10)])[0]
+    assert weights[3] < 0.02 * weights.max()
+
+
+# The papers, end to end
+
+
+def test_perceptual_features_make_digits(release):
+    drawn = fit_images(release, **{**QUICK, "steps": 250, "widths": (24, 16), "latent": 8})
+    assert accuracy(drawn.sample(1500, seed=0)) > 0.5  # chance: 0.1
+
+
+@pytest.mark.parametrize(("recipe", "least"), [(aq.dp_merf, 0.6), (aq.dp_hp, 0.5)])
+def test_pixels_make_digits(recipe, least):
+    given = {"features": 1000} if recipe is aq.dp_merf else {"order": 10, "product_order": 3}
+    release = released(recipe(SCHEMA, **given))
+    model = aq.synthesize(release, generator="connected", steps=200, progress=False)
+    assert accuracy(model.sample(1500, seed=0)) > least
+
+
+def test_the_gaussian_makes_digits():
+    model = aq.synthesize(released(pixel_gaussian(SCHEMA, tiny_projection(20))))
+    assert accuracy(model.sample(1500, seed=0)) > 0.8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 13, 10)])
+def test_generators_give_images_that_reach_black_and_white(kind, shape):
+    torch.manual_seed(0)
+    generator = build(kind, shape, 4)
+    images = generator(torch.randn(8, generator.latent), torch.arange(8) % 4).detach()
+    assert images.shape == (8, *shape)
+    assert 0 <= float(images.min()) <= float(images.max()) <= 1
+    with torch.no_grad():
+        for parameter in generator.parameters():
+            parameter.mul_(20)
+        extreme = generator(torch.randn(64, generator.latent), torch.arange(64) % 4)
+    assert (extreme == 0).any()
+    assert (extreme == 1).any()
+
+
+def test_unlabelled_images():
+    schema = image_schema(label=False)
+    batch = some_digits(300)
+    plain = type(batch)(batch.pixels, None)
+    plan = dp_mepf(schema, tiny_resnet())
+    release = aq.sketch(plain, schema, plan=plan, epsilon=10, delta=1e-5)
+    drawn = aq.sample(release, 7, seed=1, **QUICK)
+    assert drawn.labels is None
+    assert drawn.pixels.shape == (7, 8, 8, 1)
+
+
+@pytest.mark.parametrize("settings", [{"matching": "moving"}, {"floor": False}])
+def test_other_ways_of_training(release, settings):
+    model = fit_images(release, **QUICK, **settings)
+    assert len(model.sample(11, seed=0)) == 11
+
+
+def test_at_the_noise_floor_nothing_pulls(release):
+    """A target that noise alone explains moves a generator by its first steps, and no further."""
+    shares = shares_of(release, "label")
+    [target] = targets_of(release, "label", shares)
+    loud = replace(target, spread=target.spread * 1e6)
+    moved = {}
+    for floor in (True, False):
+        chosen = Training(60, 40, 1e-2, 0.9, "batch", floor, 0)
+        torch.manual_seed(0)
+        generator = build("residual", (1, 8, 8), 10, 4, (8, 8))
+        before = generator.last.weight.detach().clone()
+        progress = start(generator, chosen)
+        train(progress, [Match(loud, 10)], [], chosen)
+        moved[floor] = float((generator.last.weight.detach() - before).abs().max())
+        assert float(progress.misfits.max()) < 1
+    assert 2 * moved[True] < moved[False]
+
+
+def test_the_validation_block_chooses_the_weights(monkeypatch):
+    """Weights are kept where the misfit to the validation block is least, not at the end."""
+    plan = dp_mepf(SCHEMA, tiny_resnet(), layers=["relu"], stopping=True)
+    release = released(plan)
+    misfits, original = iter([5.0, 1.0, 3.0] + [9.0] * 17), Match.misfit
+    states, kept = [], train.__globals__["_validate"]
+
+    def misfit(self, images):
+        aside = self.target.mix.shape == (1, 10)
+        return torch.tensor([next(misfits)]) if aside else original(self, images)
+
+    def validate(progress, *rest):
+        kept(progress, *rest)
+        states.append(progress.averaged.last.weight.detach().clone())
+
+    monkeypatch.setattr(Match, "misfit", misfit)
+    monkeypatch.setitem(train.__globals__, "_validate", validate)
+    model = fit_images(release, **QUICK)
+    assert len(states) == 20
+    assert torch.equal(model.generator.last.weight, states[1])
+    assert not torch.equal(states[1], states[-1])
+
+
+def test_a_generator_may_begin_at_another(release, model):
+    again = fit_images(release, **{**QUICK, "steps": 1, "rate": 1e-9, "average": 0.0}, begin=model)
+    name = "blocks.0.conv1.weight"
+    torch.testing.assert_close(
+        again.generator.state_dict()[name], model.generator.state_dict()[name]
+    )
+    with pytest.raises(ReleaseError, match="begin with is another"):
+        fit_images(release, **{**QUICK, "latent": 5}, begin=model)
+
+
+# Drawing, files, networks
+
+
+def test_draws_follow_shares_seeds_and_conditions(model):
+    drawn = model.sample(200, seed=3)
+    assert drawn.pixels.dtype == np.uint8
+    again = model.sample(200, seed=3)
+    assert np.array_equal(drawn.pixels, again.pixels)
+    counts = np.array([(drawn.labels == str(digit)).sum() for digit in range(10)])
+    assert np.abs(counts - model.shares * 200).max() <= 1
+    assert set(model.sample(9, where="label in ('1', '7')", seed=0).labels) == {"1", "7"}
+    assert set(model.sample(5, where={"label": "4"}, seed=0).labels) == {"4"}
+    assert len(model.sample(0)) == 0
+    for where in ("label = 'x'", "image = 3"):
+        with pytest.raises(aq.AquatintError):
+            model.sample(5, where=where)
+
+
+def test_classes_are_dealt_out_exactly():
+    shares = np.array([0.5, 0.0, 0.25, 0.25] + [0.0] * 6)
+    dealt = drawn_classes(SCHEMA, shares, 1000, None, 0)
+    assert np.bincount(dealt, minlength=10).tolist()[:4] == [500, 0, 250, 250]
+    with pytest.raises(ReleaseError, match="no class"):
+        drawn_classes(SCHEMA, shares, 10, "label = '1'", 0)
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_a_saved_model_draws_the_same(model, tmp_path, gaussian):
+    if gaussian:
+        model = aq.synthesize(released(pixel_gaussian(SCHEMA, tiny_projection(4))))
+    model.save(tmp_path / "model.safetensors")
+    again = aq.load_model(tmp_path / "model.safetensors")
+    assert type(again) is type(model)
+    assert np.array_equal(model.sample(30, seed=1).pixels, again.sample(30, seed=1).pixels)
+
+
+@pytest.mark.parametrize("change", ["missing", "shape", "nan", "shares", "kind"])
+def test_a_model_file_that_does_not_fit_together_is_refused(model, tmp_path, change):
+    path = tmp_path / "model.safetensors"
+    if change == "kind":
+        object.__setattr__(model, "settings", {**model.settings, "kind": "magic"})
+    model.save(path)
+    object.__setattr__(model, "settings", {**model.settings, "kind": "residual"})
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="pt") as file:
+        metadata = file.metadata()
+    tensors = load_file(path)
+    if change == "missing":
+        del tensors["last.bias"]
+    elif change == "shape":
+        tensors["last.bias"] = torch.zeros(3)
+    elif change == "nan":
+        tensors["last.bias"] = torch.full_like(tensors["last.bias"], float("nan"))
+    elif change == "shares":
+        tensors["shares"] = torch.full((10,), 0.5, dtype=torch.float64)
+    save_file(tensors, path, metadata)
+    with pytest.raises(ReleaseError, match=r"does not fit together|unknown generator"):
+        aq.load_model(path)
+
+
+def test_the_network_is_found_beside_the_release_or_asked_for(release, tmp_path, monkeypatch):
+    path = tmp_path / "digits.aqt"
+    release.save(path)
+    opened = aq.load(path)
+    with pytest.raises(PlanError, match=r"names a public network, resnet18.*attach"):
+        aq.sample(opened, 5, **QUICK)
+    with pytest.raises(PlanError, match="but the release was made with"):
+        aq.sample(opened, 5, network=tiny_resnet(seed=5), **QUICK)
+    (tmp_path / "broken.safetensors").write_bytes(b"no")
+    save_network(tiny_vgg(), tmp_path / "other.safetensors")
+    save_network(tiny_resnet(size=16), tmp_path / "right.safetensors")
+    found = with_networks(opened, folders=(tmp_path,))
+    assert found.block("perceptual").map.inner.network.module is not None
+    assert len(aq.sample(opened, 5, network=tmp_path / "right.safetensors", **QUICK)) == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({"method": "mixture"}, "images are drawn by"),
+        ({"method": "gaussian"}, "no Gaussian in a public view"),
+        ({"generator": "magic"}, "unknown generator"),
+        ({"matching": "magic"}, "unknown matching"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(release, settings, wanted):
+    with pytest.raises(ReleaseError, match=wanted):
+        aq.synthesize(release, **settings)
+
+
+def test_a_release_of_counts_alone_cannot_make_images():
+    from aquatint.features import onehot
+    from aquatint.planning import Plan, PlannedBlock
+
+    plan = Plan(SCHEMA, (PlannedBlock("classes", onehot({"label": 10}), 1.0),))
+    table = pa.table({"label": digits().labels.tolist()})
+    counted = aq.sketch(table, SCHEMA, plan=plan, epsilon=1, delta=1e-5)
+    with pytest.raises(ReleaseError, match="no block that a generator of images"):
+        aq.synthesize(counted)
+
+
+# Checkpoints
+
+
+def test_a_fit_goes_on_from_its_checkpoint(release, tmp_path):
+    path = tmp_path / "fit.safetensors"
+    whole = fit_images(release, **QUICK, checkpoint=path, preview=tmp_path / "now.png")
+    assert (tmp_path / "now.png").stat().st_size > 100
+    began = time.perf_counter()
+    again = fit_images(release, **QUICK, checkpoint=path)  # all steps are done
+    assert time.perf_counter() - began < 5
+    name = "last.weight"
+    torch.testing.assert_close(
+        again.generator.state_dict()[name], whole.generator.state_dict()[name]
+    )
+    with pytest.raises(ReleaseError, match="another release or other settings"):
+        fit_images(release, **{**QUICK, "rate": 0.1}, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ReleaseError, match="damaged"):
+        fit_images(release, **QUICK, checkpoint=path)
+
+
+def test_a_fit_that_was_killed_goes_on(release, tmp_path):
+    """Killed without warning, then taken up: the model is whole, and is one that can be used."""
+    release.save(tmp_path / "digits.aqt")
+    save_network(tiny_resnet(size=16), tmp_path / "net.safetensors")
+    code = """
+    import torch, aquatint as aq
+    torch.set_num_threads(1)
+    release = aq.load("digits.aqt")
+    model = aq.synthesize(release, network="net.safetensors", steps=100, batch=60, widths=(8, 8),
+                          latent=4, checkpoint="fit.safetensors", progress=False)
+    model.save("model.safetensors")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    first = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    while not (tmp_path / "fit.safetensors").exists():
+        assert first.poll() is None
+        time.sleep(0.02)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert not (tmp_path / "model.safetensors").exists()
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert len(aq.load_model(tmp_path / "model.safetensors").sample(20, seed=0)) == 20
