@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import ceil, log2
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +13,14 @@ from torch import Tensor, nn
 
 from aquatint.errors import PlanError
 from aquatint.networks.layers import layer_outputs, pooled, prepared, relus
-from aquatint.networks.projection import MOST_COMPONENTS
+from aquatint.networks.projection import MOST_COMPONENTS, on_grid
 from aquatint.networks.public import PublicNetwork
 
 Method = Literal["pca", "lda"]
 MOST_IMAGES = 20_000
 """Public images beyond these are not looked at."""
 RIDGE = 1e-3
+SEEN_STEPS, DIRECTION_BITS = 2**16, 18
 
 
 class Reduced(nn.Module):
@@ -55,9 +57,26 @@ class Reduced(nn.Module):
         """Give the coordinates of images, shape (n, components), of norm at most 1."""
         seen = self.seen(images)
         with torch.autocast(images.device.type, enabled=False):
-            y = (seen - self.centre) @ self.directions.T / self.level
-            clipped: Tensor = y / torch.linalg.vector_norm(y, dim=1, keepdim=True).clamp(min=1)
-        return clipped
+            y = self._projected(seen)
+            # Added one by one: elementwise operations round in the same way for any batch.
+            squared = sum(y.square().unbind(1), torch.zeros_like(y[:, 0]))
+            clipped: Tensor = y / squared.clamp(min=1).sqrt()[:, None]
+        return clipped.float()
+
+    def _projected(self, seen: Tensor) -> Tensor:
+        """Give P(f − m)/r; without a gradient, in the same bits for any batch.
+
+        Features and directions are put on fixed grids then. A coordinate is a sum of products of
+        whole numbers, 17 and 19 bits with their signs, that float64 adds up exactly for up to
+        2**17 features, in any order.
+        """
+        if seen.requires_grad:
+            return (seen - self.centre) @ self.directions.T / self.level
+        whole = on_grid(seen, SEEN_STEPS) - on_grid(self.centre, SEEN_STEPS)
+        directions = self.directions.double() / self.level.double()
+        largest = float(directions.abs().max().clamp(min=1e-30))
+        steps = 2.0 ** (DIRECTION_BITS - ceil(log2(largest)))
+        return whole @ ((directions * steps).round() / steps).T
 
 
 def public_reduction(
