@@ -24,7 +24,7 @@ VALIDATIONS = 20
 VALIDATED = 4_000
 """How many images it draws for that."""
 BATCHES = 40
-"""Over how many batches the statistics of normalisation are taken in the end."""
+"""Over how many batches the statistics of normalisation are taken in the end, at most."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def train(
         report(progress)
     if progress.best is not None:
         progress.averaged.load_state_dict(progress.best[1])
-    ready(progress.averaged, each, BATCHES)
+    ready(progress.averaged, each, max(4, min(BATCHES, chosen.steps // 4)))
     return progress.averaged
 
 
