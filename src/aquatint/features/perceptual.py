@@ -279,10 +279,7 @@ class Perceptual(FeatureMap):
         return {
             "kind": self.kind,
             "column": self.column,
-            "architecture": self.network.architecture,
-            "sha256": self.network.sha256,
-            "made_for": list(self.network.input_size),
-            "channels": self.network.channels,
+            **self.network.spec(),
             "input_size": list(self.input_size),
             "layers": list(self.layers),
             "sizes": list(self.sizes),

@@ -189,10 +189,7 @@ class ProjectedMoments(FeatureMap):
         return {
             "kind": self.kind,
             "column": self.column,
-            "architecture": self.network.architecture,
-            "sha256": self.network.sha256,
-            "made_for": list(self.network.input_size),
-            "channels": self.network.channels,
+            **self.network.spec(),
             "components": self.components,
             "mean_weight": self.mean_weight,
         }

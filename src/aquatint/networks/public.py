@@ -76,6 +76,15 @@ class PublicNetwork:
         """The network by name and the first digits of its hash."""
         return f"{self.architecture} with SHA-256 {self.sha256[:16]}…"
 
+    def spec(self) -> dict[str, Any]:
+        """Name the network as plain JSON data."""
+        return {
+            "architecture": self.architecture,
+            "sha256": self.sha256,
+            "made_for": list(self.input_size),
+            "channels": self.channels,
+        }
+
     def require(self) -> nn.Module:
         """Give the module, or say which file has it."""
         if self.module is None:
