@@ -8,6 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tiny_images import CLASSES, digits
 
@@ -180,3 +181,107 @@ def test_pretraining_refuses_what_it_cannot_use(folder):
     )
     assert grey.returncode == 0, grey.stderr
     assert aq.networks.load(folder / "g.safetensors").input_size == (12, 12)
+
+
+@pytest.fixture(scope="module")
+def released(folder):
+    """A release and a model of its images."""
+    made = aquatint(
+        folder, SKETCH, "digits.aqt", "--recipe", "dp_mepf", "--features", "net.safetensors"
+    )
+    assert made.returncode == 0, made.stderr
+    drawn = aquatint(
+        folder, "sample digits.aqt -n 40 -o drawn --grid grid.png --steps 2 --save model.st"
+    )
+    assert drawn.returncode == 0, drawn.stderr
+    assert drawn.stderr.endswith("written: drawn, 40 synthetic images\n")
+    return folder
+
+
+def test_images_are_drawn_into_folders_and_onto_a_sheet(released):
+    """The network is found beside the release by its hash."""
+    names = sorted(path.relative_to(released / "drawn") for path in (released / "drawn").rglob("*"))
+    assert sum(name.suffix == ".png" for name in names) == 40
+    assert {name.parts[0] for name in names} <= set(CLASSES)
+    assert (released / "grid.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_saved_model_draws_one_class(released):
+    done = aquatint(
+        released, "sample model.st -n 6 -o three.npz --seed 1 --quiet --where", "label = '3'"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    with np.load(released / "three.npz") as drawn:
+        assert drawn["images"].shape == (6, 8, 8, 1)
+        assert set(drawn["labels"]) == {"3"}
+
+
+NOT_DRAWN = {
+    "a folder that is not empty": ("sample digits.aqt -n 5 -o drawn", "not empty"),
+    "a table": ("sample digits.aqt -n 5 -o drawn.csv --method mixture", "images are drawn by"),
+    "no Gaussian": ("sample digits.aqt -n 5 -o g.npz --method gaussian", "no Gaussian"),
+    "another network": (
+        "sample digits.aqt -n 5 -o n.npz --features pca.safetensors",
+        "give that file",
+    ),
+    "no file": ("sample digits.aqt -n 5 -o n.npz --features none.st", "no network file"),
+    "a model that is fitted": ("sample model.st -n 5 -o n.npz --steps 3", "fitted already"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DRAWN)
+def test_what_cannot_be_drawn_is_refused_in_one_sentence(released, name):
+    command, wanted = NOT_DRAWN[name]
+    done = aquatint(released, command)
+    assert done.returncode == 1
+    assert wanted in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_its_network_a_release_says_which_file_it_needs(released, tmp_path):
+    (tmp_path / "digits.aqt").write_bytes((released / "digits.aqt").read_bytes())
+    done = aquatint(tmp_path, "sample digits.aqt -n 5 -o n.npz")
+    assert done.returncode == 1
+    assert "names a public network, resnet18 with SHA-256" in done.stderr
+    assert "--features" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        ("dp_merf", ["--option", "features=40"]),
+        ("dp_hp", ["--option", "order=4"]),
+        ("pixel_gaussian", ["--features", "pca.safetensors"]),
+        ("dp_mepf", ["--features", "few.safetensors"]),
+    ],
+)
+def test_every_recipe_gives_images(folder, recipe, options):
+    if "few.safetensors" in options:
+        aquatint(
+            folder,
+            "pretrain public.npz -o few.safetensors --architecture reduced --base net.safetensors",
+            *("--components", "8", "--quiet"),
+        )
+    made = aquatint(folder, SKETCH, "each.aqt", "--recipe", recipe, *options)
+    assert made.returncode == 0, made.stderr
+    steps = [] if recipe == "pixel_gaussian" else ["--steps", "2"]
+    done = aquatint(folder, f"sample each.aqt -n 12 -o {recipe}.npz --quiet", *steps)
+    assert done.returncode == 0, done.stderr
+    with np.load(folder / f"{recipe}.npz") as drawn:
+        assert len(drawn["images"]) == 12
+
+
+def test_options_of_images_are_not_for_tables(tmp_path):
+    schema = aq.Schema.from_dict(
+        {
+            "name": "people",
+            "privacy": {"protects": "add or remove one row"},
+            "columns": {"sex": {"kind": "categorical", "categories": ["F", "M"]}},
+        }
+    )
+    rows = {"sex": ["F", "M"] * 200}
+    release = aq.sketch(pa.table(rows), schema, epsilon=1, delta=1e-6)
+    release.save(tmp_path / "people.aqt")
+    done = aquatint(tmp_path, "sample people.aqt -n 5 -o people.csv --features net.safetensors")
+    assert done.returncode == 1
+    assert "--features is for images" in done.stderr

@@ -89,8 +89,8 @@ class PublicNetwork:
         """Give the module, or say which file has it."""
         if self.module is None:
             msg = (
-                f"the release names a public network, {self.label}: "
-                "attach it first, from its .safetensors file"
+                f"the release names a public network, {self.label}: attach it first, or give its "
+                ".safetensors file with network= or --features"
             )
             raise PlanError(msg)
         return self.module
