@@ -42,6 +42,15 @@ Delta = Annotated[float, typer.Option(help="the privacy parameter delta; 0 asks 
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="no progress")]
 ReleaseFile = Annotated[Path, typer.Argument(help="a release file, .aqt")]
+Recipe = Annotated[
+    str | None, typer.Option(help="for images: dp_mepf, dp_merf, dp_hp or pixel_gaussian")
+]
+Features = Annotated[
+    Path | None, typer.Option(help="with it: the public network, a .safetensors file")
+]
+Option = Annotated[
+    list[str] | None, typer.Option(help="with it: a setting of the recipe, key=value")
+]
 
 
 @app.command()
@@ -59,15 +68,20 @@ def plan(
     epsilon: Epsilon,
     delta: Annotated[float | None, typer.Option(help="delta; 0 asks for pure epsilon")] = None,
     output: Annotated[Path | None, typer.Option("-o", help="save the plan, to share it")] = None,
+    recipe: Recipe = None,
+    features: Features = None,
+    option: Option = None,
     as_json: Json = False,
 ) -> None:
     """Show blocks, noise and the error to expect, before any row is read."""
+    from aquatint.cli_images import chosen_plan
     from aquatint.previewing import preview
     from aquatint.schema import Schema
     from aquatint.show import preview_data, preview_text
     from aquatint.table_plan import plan as make
 
-    made = make(Schema.from_toml(schema))
+    declared = Schema.from_toml(schema)
+    made = chosen_plan(declared, None, recipe, features, option or []) or make(declared)
     assumed = 10.0 ** -(len(str(rows)) + 1) if delta is None else delta
     seen = preview(made, rows=rows, epsilon=epsilon, delta=assumed)
     if output is not None:
@@ -91,15 +105,9 @@ def sketch(
     delta: Delta,
     output: Annotated[Path, typer.Option("-o", "--output", help="the release file to write")],
     plan: Annotated[Path | None, typer.Option(help="a plan file; default: from the schema")] = None,
-    recipe: Annotated[
-        str | None, typer.Option(help="for images: dp_mepf, dp_merf, dp_hp or pixel_gaussian")
-    ] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="with it: the public network, a .safetensors file")
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="with it: a setting of the recipe, key=value")
-    ] = None,
+    recipe: Recipe = None,
+    features: Features = None,
+    option: Option = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; default: a GPU if any")] = None,
     ledger: Annotated[Path | None, typer.Option(help="account for it in this ledger")] = None,
     dataset: Annotated[str | None, typer.Option(help="the dataset's name in the ledger")] = None,

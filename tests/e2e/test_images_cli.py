@@ -285,3 +285,20 @@ def test_options_of_images_are_not_for_tables(tmp_path):
     done = aquatint(tmp_path, "sample people.aqt -n 5 -o people.csv --features net.safetensors")
     assert done.returncode == 1
     assert "--features is for images" in done.stderr
+
+
+def test_a_plan_for_images_shows_what_to_expect(folder):
+    done = aquatint(
+        folder,
+        "plan digits.toml --rows 60000 --epsilon 1 --recipe dp_mepf --features net.safetensors",
+        *("-o", "shared.json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mean embedding 'perceptual'" in done.stdout
+    made = aquatint(
+        folder, SKETCH, "shared.aqt", "--plan", "shared.json", "--features", "net.safetensors"
+    )
+    assert made.returncode == 0, made.stderr
+    assert (
+        "images need a recipe" in aquatint(folder, "plan digits.toml --rows 9 --epsilon 1").stderr
+    )
