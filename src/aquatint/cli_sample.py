@@ -41,6 +41,9 @@ def sample(
     checkpoint: Annotated[
         Path | None, typer.Option(help="images: keep progress there, and go on from it")
     ] = None,
+    begin: Annotated[
+        Path | None, typer.Option(help="images: a saved model to begin with, of public images")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress")] = False,
 ) -> None:
     """Draw synthetic rows or images from a release, at no privacy cost."""
@@ -49,7 +52,7 @@ def sample(
 
     images = bool(opened_schema(release).images)
     given: dict[str, Any] = {"network": features, "device": device, "grid": grid}
-    given |= {"steps": steps, "checkpoint": checkpoint}
+    given |= {"steps": steps, "checkpoint": checkpoint, "begin": begin}
     chosen = {name: value for name, value in given.items() if value is not None}
     if chosen and not images:
         option = {"network": "features"}.get(next(iter(chosen)), next(iter(chosen)))

@@ -259,11 +259,27 @@ def test_the_validation_block_chooses_the_weights(monkeypatch):
     assert not torch.equal(states[1], states[-1])
 
 
-def test_a_generator_may_begin_at_another(release, model):
+def test_a_generator_may_begin_at_another(release, model, tmp_path):
     again = fit_images(release, **{**QUICK, "steps": 1, "rate": 1e-9, "average": 0.0}, begin=model)
     name = "blocks.0.conv1.weight"
     torch.testing.assert_close(
         again.generator.state_dict()[name], model.generator.state_dict()[name]
+    )
+    schema = image_schema(label=False)
+    batch = some_digits(200, start=1000)
+    public = aq.sketch(
+        type(batch)(batch.pixels, None),
+        schema,
+        plan=dp_mepf(schema, tiny_resnet(size=16)),
+        epsilon=10,
+        delta=1e-5,
+    )
+    fit_images(public, **QUICK).save(tmp_path / "public.safetensors")
+    path = tmp_path / "public.safetensors"
+    other = fit_images(release, **{**QUICK, "steps": 1, "rate": 1e-9, "average": 0.0}, begin=path)
+    assert other.generator.classes == 10
+    torch.testing.assert_close(
+        other.generator.state_dict()[name], load_file(path)[name], rtol=1e-5, atol=1e-6
     )
     with pytest.raises(ReleaseError, match="begin with is another"):
         fit_images(release, **{**QUICK, "latent": 5}, begin=model)

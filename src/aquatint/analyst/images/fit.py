@@ -43,7 +43,7 @@ def fit_images(
     average: float = AVERAGE,
     matching: Matching = "batch",
     floor: bool = True,
-    begin: ImageNetwork | None = None,
+    begin: ImageNetwork | str | Path | None = None,
     checkpoint: str | Path | None = None,
     preview: str | Path | None = None,
     seed: int = 0,
@@ -70,7 +70,8 @@ def fit_images(
     floor
         Whether misfits stop pulling at the noise floor.
     begin
-        A generator to begin with, trained on public images or on an earlier release.
+        A generator to begin with, or the file of one: trained on a sketch of public images, or on
+        an earlier release. It may have other classes.
     checkpoint
         A file to save progress in; if it is there already, the fit goes on from it.
     preview
@@ -120,8 +121,12 @@ def fit_images(
     return ImageNetwork(schema, shares, made.to("cpu"), settings)
 
 
-def _begin(network: torch.nn.Module, settings: dict[str, Any], begin: ImageNetwork) -> None:
+def _begin(
+    network: torch.nn.Module, settings: dict[str, Any], begin: ImageNetwork | str | Path
+) -> None:
     """Take over the weights of another generator; what belongs to classes may differ."""
+    if not isinstance(begin, ImageNetwork):
+        begin = ImageNetwork.load(begin)
     if dict(begin.settings) != settings:
         msg = f"the generator to begin with is another: {dict(begin.settings)}, not {settings}"
         raise ReleaseError(msg)

@@ -92,6 +92,15 @@ class ImageNetwork:
         store.save(path, "image network", self.schema, tensors, dict(self.settings))
 
     @classmethod
+    def load(cls, path: str | Path) -> ImageNetwork:
+        """Read what `save` wrote."""
+        method, schema, tensors, settings = store.load(path)
+        if method != "image network":
+            msg = f"{path} holds a {method}, not a generator of images"
+            raise ReleaseError(msg)
+        return cls.from_parts(schema, tensors, settings)
+
+    @classmethod
     def from_parts(
         cls, schema: Schema, tensors: Mapping[str, Tensor], settings: Mapping[str, Any]
     ) -> ImageNetwork:

@@ -54,8 +54,9 @@ def stepper(
         return torch.cat([match.misfit(images) for match in matches])
 
     def once() -> Tensor:
+        # Without gradients to add to, a recorded step writes its own anew at every replay.
+        adam.zero_grad(set_to_none=True)
         found = misfits()
-        adam.zero_grad(set_to_none=not half)
         (found * weights * pull).sum().backward()  # type: ignore[no-untyped-call]
         adam.step()
         return found.detach()
