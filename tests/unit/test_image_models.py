@@ -22,7 +22,13 @@ from aquatint.analyst.images.front import with_networks
 from aquatint.analyst.images.generators import KINDS, build
 from aquatint.analyst.images.matching import Match, class_means, weights_of
 from aquatint.analyst.images.model import drawn_classes
-from aquatint.analyst.images.targets import Target, shares_of, targets_of, validation_of
+from aquatint.analyst.images.targets import (
+    Target,
+    shares_of,
+    shrunk,
+    targets_of,
+    validation_of,
+)
 from aquatint.analyst.images.training import Training, start, train
 from aquatint.errors import PlanError, ReleaseError
 from aquatint.features import Perceptual, fourier, image_rows, pixel_names
@@ -155,13 +161,26 @@ def test_a_class_without_images_has_no_share_and_no_weight():
     batch = some_digits(900)
     kept = batch.labels != "3"
     some = type(batch)(batch.pixels[kept], batch.labels[kept])
-    plan = dp_mepf(SCHEMA, tiny_resnet(), layers=["relu"])
+    plan = dp_mepf(SCHEMA, tiny_resnet(), layers=["relu"], class_share=0.5)
     release = aq.sketch(some, SCHEMA, plan=plan, epsilon=10, delta=1e-5)
     shares = shares_of(release, "label")
     assert shares[3] < 0.01
     [target] = targets_of(release, "label", shares)
     weights = weights_of([Match(target, 10)])[0]
     assert weights[3] < 0.02 * weights.max()
+
+
+def test_counts_that_say_little_lose_no_class():
+    rng = np.random.default_rng(0)
+    true = np.full(10, 60.0)
+    drawn = true + rng.normal(0, 50, (500, 10))
+    shares = np.array([shrunk(counts, 50.0, 600.0) for counts in drawn])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    lost = (shares.min(axis=1) <= 0).mean()
+    assert lost < 0.1 < 0.5 < (drawn.min(axis=1) <= 0).mean()
+    known = shares_of(released(dp_mepf(SCHEMA, tiny_resnet(), class_share=0.9)), "label")
+    real = np.bincount(some_digits(900).labels.astype(int)) / 900
+    assert np.abs(known - real).max() < 0.02
 
 
 # The papers, end to end

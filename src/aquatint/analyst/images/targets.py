@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aquatint.analyst.synthesize.network_targets import class_shares
 from aquatint.errors import ReleaseError
 from aquatint.features.algebra import ByLabel, leaves
 from aquatint.features.attaching import moved
 from aquatint.features.base import FeatureMap
 from aquatint.features.projected import ProjectedMoments
-from aquatint.release.histograms import unscaled
+from aquatint.release.histograms import histograms, unscaled
 from aquatint.release.model import Block, Release
 
 STOPPING = "stopping"
@@ -74,16 +73,43 @@ def validation_of(release: Release, label: str | None, shares: np.ndarray) -> li
 
 
 def shares_of(release: Release, label: str | None) -> np.ndarray:
-    """Give the share of every class, or a single 1."""
+    """Give the share of every class, or a single 1.
+
+    Noisy counts are drawn towards their mean as far as noise explains how they differ (James and
+    Stein): where few images make them say little, no class is lost.
+    """
     if label is None:
         return np.ones(1)
+    counts, deviation = _class_counts(release, label)
+    return shrunk(counts, deviation, max(1.0, release.count))
+
+
+def shrunk(counts: np.ndarray, deviation: float, rows: float) -> np.ndarray:
+    """Draw noisy counts towards rows/classes as far as noise explains how they differ.
+
+    >>> shrunk(np.array([90.0, 0.0, 30.0, 40.0, 40.0]), 60.0, 200.0)
+    array([0.2, 0.2, 0.2, 0.2, 0.2])
+    >>> shrunk(np.array([80.0, 0.0, 40.0, 40.0, 40.0]), 0.1, 200.0).round(3)
+    array([0.4, 0. , 0.2, 0.2, 0.2])
+    """
+    mean = rows / len(counts)
+    spread = float(np.square(counts - mean).sum())
+    kept = max(0.0, 1 - (len(counts) - 2) * deviation**2 / spread) if spread > 0 else 0.0
+    found = np.maximum(mean + kept * (counts - mean), 0.0)
+    return np.asarray(found / found.sum())
+
+
+def _class_counts(release: Release, label: str) -> tuple[np.ndarray, float]:
+    """Give the noisy count of every class and their deviation; without any, equal counts."""
     for block in release.blocks:
         if isinstance(block.map, ByLabel) and isinstance(block.map.inner, ProjectedMoments):
-            counts = block.sum.reshape(block.map.classes, -1)[:, 0]
-            positive = np.maximum(counts, 0.0)
-            if positive.sum() > 0:
-                return np.asarray(positive / positive.sum())
-    return class_shares(release, label)
+            inner = block.map.inner
+            sums = torch.from_numpy(block.sum.reshape(block.map.classes, -1))
+            unit = inner.unpack(torch.ones(1, inner.dim, dtype=sums.dtype))[0].item()
+            return inner.unpack(sums)[0].numpy(), float(block.stderr[0]) * unit
+    counted = histograms(release.blocks)
+    classes = release.schema.cells()[label]
+    return counted.get(label, (np.full(classes, max(1.0, release.count) / classes), 0.0))
 
 
 def _of_block(
