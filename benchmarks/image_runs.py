@@ -1,0 +1,140 @@
+"""One run of the benchmark of images: noise, fit, draw, score, and a contact sheet.
+
+The sums of a set of images by a plan are made once, for every ε and seed (`accumulate`, `finish`),
+as `aq.sketch` makes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from image_data import ImageSet, inception
+from image_tasks import METHODS, PARTS, Part, Place, images_of, schema_of
+from runs import DELTA, Found, Job, Log, Settings, run_all
+
+import aquatint as aq
+from aquatint.analyst.images.front import synthesize_images
+from aquatint.curator.accumulate import PrivateSum
+from aquatint.curator.sketch import accumulate, finish, on_device
+from aquatint.evaluate.images.data import Images
+from aquatint.evaluate.images.downstream import accuracies, papers_mean
+from aquatint.evaluate.images.fid import IMAGES, Features, fid
+from aquatint.evaluate.images.inception import Inception
+from aquatint.evaluate.images.recipes import choose
+from aquatint.image_files import ImageBatch, contact_sheet
+
+SHOW = ("mean", "logistic", "logreg_torch", "mlp_torch", "cnn", "resnet9", "fid", "fit_s")
+TINY = {"steps": 4, "batch": 20, "widths": (16, 8, 8)}
+TINY_CLASSIFIERS = {"papers": ("logreg", "lda")}
+TINY_EPOCHS = 1
+SHEET = 10
+"""Images of each class on a contact sheet."""
+
+
+def part(asked: argparse.Namespace, log: Log) -> int:
+    """Run one part of the benchmark."""
+    place = Place(asked.device, asked.work, asked.quick)
+    chosen = PARTS[asked.part]
+    if chosen.gpu and place.device == "cpu" and not place.tiny:
+        print(f"{asked.part} is made for a GPU: give --device cuda, or look at it with --quick")
+        return 0
+    return run_all(log, list(jobs(asked, chosen, place)), SHOW, again=asked.again)
+
+
+def jobs(asked: argparse.Namespace, chosen: Part, place: Place) -> Iterator[Job]:
+    """Give the runs: those of the first seed come first."""
+    names = [name for name in chosen.images if name in (asked.images or chosen.images)]
+    epsilons = [e for e in chosen.epsilons if e in (asked.epsilon or chosen.epsilons)]
+    for seed, name, method, epsilon in product(range(asked.runs), names, chosen.methods, epsilons):
+        settings = {
+            "part": asked.part,
+            "images": name,
+            "method": method,
+            "public": METHODS[method].public,
+            "epsilon": epsilon,
+            "delta": DELTA,
+            "seed": seed,
+            "fit": METHODS[method].fit,
+            "drawn": asked.drawn,
+            "classifiers": list(asked.classifiers or chosen.classifiers),
+        }
+        yield Job(settings, lambda s=settings: run(s, chosen, place, asked))
+
+
+@lru_cache(maxsize=1)
+def sums(name: str, method: str, place: Place) -> tuple[PrivateSum, float]:
+    """Sum a set of images by the plan of a method; give how long it took as well."""
+    images = images_of(name, place.tiny)
+    plan = METHODS[method].plan(schema_of(images), place)
+    begun = perf_counter()
+    labelled = ImageBatch(images.x_train, np.array(images.classes)[images.y_train])
+    private = accumulate(labelled, on_device(plan, place.device))
+    return replace(private, plan=plan), perf_counter() - begun
+
+
+def run(settings: Settings, chosen: Part, place: Place, asked: argparse.Namespace) -> Found:
+    """Make one run."""
+    name, method, seed = settings["images"], settings["method"], settings["seed"]
+    private, sketch_s = sums(name, method, place)
+    release = finish(private, aq.Budget(settings["epsilon"], DELTA), simulate=seed)
+    begun = perf_counter()
+    given: dict[str, Any] = dict(METHODS[method].fit)
+    if method != "gaussian":
+        given |= {"device": place.device} | (TINY if place.tiny else {})
+    model = synthesize_images(release, seed=seed, progress=False, **given)
+    fit_s, begun = perf_counter() - begun, perf_counter()
+    drawn = model.sample(settings["drawn"], seed=seed, device=place.device)
+    draw_s = perf_counter() - begun
+    if seed == 0:
+        sheet = asked.pictures / f"images-{name}-{method}-{settings['epsilon']:g}.png"
+        sheet.parent.mkdir(parents=True, exist_ok=True)
+        contact_sheet(drawn.pixels, drawn.labels, sheet, columns=SHEET, scale=1)
+    found = scores(images_of(name, place.tiny), drawn, settings, chosen, place)
+    found["generator"] = getattr(model, "settings", None)
+    times = {"sketch_s": sketch_s, "fit_s": fit_s, "draw_s": draw_s}
+    return found | {name: round(value, 2) for name, value in times.items()}
+
+
+def scores(
+    images: ImageSet, drawn: ImageBatch, settings: Settings, chosen: Part, place: Place
+) -> Found:
+    """Train classifiers on drawn images and test them on real ones; measure FID if asked to."""
+    names = np.array(images.classes)
+    test = Images("test", images.x_test, names[images.y_test])
+    synthetic = Images("synthetic", drawn.pixels, drawn.labels)
+    asked = settings["classifiers"]
+    if place.tiny:
+        asked = [c for name in asked for c in TINY_CLASSIFIERS.get(name, (name,))]
+    told = accuracies(
+        synthetic,
+        test,
+        images.classes,
+        choose(asked),
+        device=place.device,
+        seed=settings["seed"],
+        epochs=TINY_EPOCHS if place.tiny else None,
+    )
+    found: Found = {score.classifier: round(score.accuracy, 4) for score in told}
+    if (mean := papers_mean(told)) is not None:
+        found["mean"] = round(mean, 4)
+    if chosen.fid:
+        real = Images("real", images.x_train, names[images.y_train])
+        count = min(IMAGES, len(test), len(synthetic))
+        seen = fid(real, synthetic, _features(place), test=test, images=count)
+        found |= {"fid": seen.value, "fid_sanity": seen.sanity, "fid_images": count}
+    notes = sorted({f"{score.classifier} {score.note}" for score in told if score.note})
+    return found | ({"notes": notes} if notes else {})
+
+
+@lru_cache(maxsize=1)
+def _features(place: Place) -> Features:
+    if place.tiny:
+        return lambda pixels: pixels.flatten(1)[:, ::16].float()
+    return Inception.load(inception(), device=place.device)

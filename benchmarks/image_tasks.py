@@ -1,0 +1,205 @@
+"""What the benchmark of images runs: private images, public data and methods.
+
+Every method has one setting for all images and every ε, the default of the library where nothing
+else is said. No setting was chosen on test images: see the page of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from image_data import ImageSet, load, network
+from torch.nn import functional
+
+import aquatint as aq
+from aquatint import networks
+from aquatint.networks.public import PublicNetwork
+from aquatint.networks.training import pretrain
+from aquatint.schema import Schema
+
+GREY = (0.299, 0.587, 0.114)
+EPOCHS = 10
+COMPONENTS = 50
+TWELVE = ("papers",)
+THREE = ("logreg_torch", "mlp_torch", "cnn")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how large: the device, the folder of work, and whether all is tiny."""
+
+    device: str
+    work: Path
+    tiny: bool = False
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way from images to a release and from there to images.
+
+    Attributes
+    ----------
+    title, public
+        What the page calls it, and which public data it uses.
+    plan
+        Makes the plan from the schema.
+    fit
+        Settings of `synthesize_images`.
+    """
+
+    title: str
+    public: str
+    plan: Callable[[Schema, Place], aq.Plan]
+    fit: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the benchmark: which images, methods, ε and classifiers; FID or not."""
+
+    images: tuple[str, ...]
+    methods: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    classifiers: tuple[str, ...]
+    fid: bool = False
+    gpu: bool = False
+
+
+def schema_of(images: ImageSet) -> Schema:
+    """Declare what is public: the size, the channels and the classes."""
+    height, width, channels = images.x_train.shape[1:]
+    return Schema.from_dict(
+        {
+            "name": images.name,
+            "label": "label",
+            "privacy": {"protects": "replace one row"},
+            "columns": {
+                "image": {"kind": "image", "size": [height, width], "channels": channels},
+                "label": {"kind": "categorical", "categories": list(images.classes)},
+            },
+        }
+    )
+
+
+@cache
+def images_of(name: str, tiny: bool) -> ImageSet:
+    """Load a set of images, or scikit-learn's digits in its shape for a quick look."""
+    return tiny_images(name) if tiny else load(name)
+
+
+def tiny_images(name: str) -> ImageSet:
+    """Give 8 × 8 digits of scikit-learn, or for CIFAR-10 the same in 16 × 16 and three channels."""
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    pixels = (found.images * 255 / 16).round().astype(np.uint8)[..., None]
+    labels = found.target.astype(np.int64)
+    if name == "cifar10":
+        pixels = pixels.repeat(2, axis=1).repeat(2, axis=2).repeat(3, axis=3)
+    cut, end = 400, 600
+    return ImageSet(
+        name,
+        *(pixels[:cut], labels[:cut], pixels[cut:end], labels[cut:end]),
+        classes=tuple("0123456789"),
+        source="scikit-learn",
+        licence="CC BY 4.0",
+    )
+
+
+def grey_public(size: tuple[int, int], tiny: bool) -> np.ndarray:
+    """Give CIFAR-10's training images in grey and resized, uint8 of shape (n, 1, h, w)."""
+    pixels = torch.from_numpy(images_of("cifar10", tiny).x_train).float()
+    grey = (pixels @ torch.tensor(GREY))[:, None]
+    resized = functional.interpolate(grey, size, mode="bilinear", antialias=True)
+    return resized.round().clamp(0, 255).to(torch.uint8).numpy()
+
+
+@cache
+def projection(size: tuple[int, int], tiny: bool) -> PublicNetwork:
+    """Fit principal components to public images in grey."""
+    components = 10 if tiny else COMPONENTS
+    return networks.public_projection(
+        grey_public(size, tiny), components, note="CIFAR-10 in grey, resized"
+    )
+
+
+@cache
+def resnet(place: Place) -> PublicNetwork:
+    """Train a ResNet18 on CIFAR-10 with random greying, once: the file of work is taken again."""
+    kept = place.work / ("tiny-resnet18.safetensors" if place.tiny else "resnet18.safetensors")
+    if not kept.is_file():
+        images = images_of("cifar10", place.tiny)
+        made = pretrain(
+            np.ascontiguousarray(images.x_train.transpose(0, 3, 1, 2)),
+            images.y_train,
+            epochs=1 if place.tiny else EPOCHS,
+            width=4 if place.tiny else 64,
+            grey=True,
+            device=place.device,
+            note="CIFAR-10",
+            progress=False,
+        )
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        networks.save(made, kept)
+    return networks.load(kept)
+
+
+@cache
+def vgg(place: Place) -> PublicNetwork:
+    """Give VGG16 with the weights of ImageNet, or a tiny one with random weights."""
+    if not place.tiny:
+        return networks.load(network("vgg16"))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = networks.vgg16(width=2)
+    return PublicNetwork.of(module, input_size=16, architecture="vgg16")
+
+
+def _gaussian(schema: Schema, place: Place) -> aq.Plan:
+    column = schema.images["image"]
+    size = (column.size[0], column.size[1])
+    return aq.pixel_gaussian(schema, projection(size, place.tiny))
+
+
+METHODS = {
+    "dp_merf": Method("DP-MERF", "none", lambda schema, _: aq.dp_merf(schema)),
+    "dp_hp": Method("DP-HP", "none", lambda schema, _: aq.dp_hp(schema)),
+    "gaussian": Method(
+        "Gaussian by class, no generator", "CIFAR-10 in grey (50 principal components)", _gaussian
+    ),
+    "dp_mepf": Method(
+        "DP-MEPF",
+        "CIFAR-10, randomly greyed (ResNet18)",
+        lambda schema, place: aq.dp_mepf(schema, resnet(place)),
+    ),
+    "dp_mepf_vgg": Method(
+        "DP-MEPF", "ImageNet (VGG16)", lambda schema, place: aq.dp_mepf(schema, vgg(place))
+    ),
+    "dp_mepf_paper": Method(
+        "DP-MEPF as we read the paper",
+        "ImageNet (VGG16)",
+        lambda schema, place: aq.dp_mepf(schema, vgg(place), stopping=True),
+        {"matching": "moving", "floor": False},
+    ),
+}
+GREYS = ("mnist", "fashion")
+PARTS = {
+    "merf": Part(GREYS, ("dp_merf",), (1.0, 0.2), TWELVE),
+    "hp": Part(GREYS, ("dp_hp",), (1.0,), TWELVE),
+    "gaussian": Part(GREYS, ("gaussian",), (10.0, 1.0, 0.2), THREE),
+    "mepf": Part(GREYS, ("dp_mepf",), (1.0, 0.2), THREE, gpu=True),
+    "cifar": Part(
+        ("cifar10",),
+        ("dp_mepf_vgg", "dp_mepf_paper"),
+        (10.0, 1.0, 0.2),
+        ("resnet9",),
+        fid=True,
+        gpu=True,
+    ),
+}
