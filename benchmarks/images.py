@@ -5,6 +5,7 @@
     python benchmarks/images.py gaussian                # no generator: the line to beat
     python benchmarks/images.py mepf --device cuda      # DP-MEPF on MNIST and FashionMNIST
     python benchmarks/images.py cifar --device cuda     # DP-MEPF on CIFAR-10
+    python benchmarks/images.py speed --device cuda     # a sketch stage by stage, and training
     python benchmarks/images.py quick                   # all of them on tiny images, in seconds
     python benchmarks/images.py render                  # write the page of the docs
 
@@ -24,13 +25,14 @@ from pathlib import Path
 
 import torch
 from image_runs import part
+from image_speed import speed
 from image_tasks import PARTS
 from page_parts import FOLDER
 from results_images import render
 from runs import RESULTS, Log, run_part, settle
 from threadpoolctl import threadpool_limits
 
-RUNS = dict.fromkeys(PARTS, 3)
+RUNS = dict.fromkeys((*PARTS, "speed"), 3)
 DRAWN = 60_000
 QUICK = {"runs": 1, "drawn": 200, "epsilon": [1.0], "images": ["mnist", "cifar10"]}
 
@@ -40,7 +42,7 @@ def read_words(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=[*PARTS, "quick", "render"])
+    parser.add_argument("part", choices=[*PARTS, "speed", "quick", "render"])
     add = parser.add_argument
     add("--runs", type=int, help="runs of each cell, seeds 0, 1, …; default: 3")
     add("--images", nargs="+", help="only these: mnist, fashion, cifar10")
@@ -69,6 +71,7 @@ def quick(asked: argparse.Namespace) -> int:
         for name in PARTS:
             asked.part = name
             failed += part(asked, Log(asked.results / f"images-{name}.jsonl"))
+        failed += speed(asked, Log(asked.results / "images-speed.jsonl"))
     return failed
 
 
@@ -80,7 +83,7 @@ def main() -> None:
     elif asked.part == "quick":
         sys.exit(bool(quick(asked)))
     else:
-        run_part("images", part, asked)
+        run_part("images", speed if asked.part == "speed" else part, asked)
 
 
 if __name__ == "__main__":
