@@ -189,7 +189,7 @@ def test_counts_that_say_little_lose_no_class():
 
 def test_perceptual_features_make_digits(release):
     drawn = fit_images(release, **{**QUICK, "steps": 150, "widths": (24, 16), "latent": 8})
-    assert accuracy(drawn.sample(1500, seed=0)) > 0.5  # chance: 0.1
+    assert accuracy(drawn.sample(1500, seed=0)) > 0.4  # five tries: .60 to .65; chance: .1
 
 
 @pytest.mark.parametrize(("recipe", "least"), [(aq.dp_merf, 0.6), (aq.dp_hp, 0.5)])
