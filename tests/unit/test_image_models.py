@@ -232,7 +232,8 @@ def test_at_the_noise_floor_nothing_pulls(release):
     pairs = zip(generator.parameters(), before, strict=True)
     moved = [float((now.detach() - then).abs().max()) for now, then in pairs]
     # The first step pulls, before a misfit was seen; Adam's momentum then fades.
-    assert max(moved) < 0.03
+    # With the gradient gone that comes to 4.2 times the rate; 30 steps would go three times as far.
+    assert max(moved) < 0.05
     assert float(progress.misfits.max()) < 1
 
 
