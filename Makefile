@@ -13,7 +13,7 @@ DEVICE ?= cpu
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images results results-quick clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -80,6 +80,13 @@ bench-images: $(BENCH) ## private images beside the papers; with DEVICE=cuda als
 	$(IMAGES) mepf --device $(DEVICE)
 	$(IMAGES) cifar --device $(DEVICE)
 	$(IMAGES) render
+
+results: $(BENCH) $(PEERS)/.ready ## every table and figure of the papers: days; goes on where it was
+	$(BIN)/python benchmarks/book.py run
+	$(BIN)/python benchmarks/scoreboard.py
+
+results-quick: $(BENCH) ## a few of these figures made anew and compared with those committed: minutes
+	$(BIN)/python benchmarks/book.py quick
 
 $(BENCH): $(READY)
 	$(BIN)/pip install --quiet --group bench

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from aquatint.cli_bench import bench
 from aquatint.cli_compare import compare
 from aquatint.cli_compare_private import compare_private
 from aquatint.cli_evaluate import evaluate
@@ -186,6 +187,7 @@ app.command()(learn)
 app.command()(compare)
 app.command("compare-private")(compare_private)
 app.command()(evaluate)
+app.command()(bench)
 
 
 @app.command()
