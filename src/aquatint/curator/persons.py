@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from aquatint.curator.accumulate import integer_rows, leaf_sum, tiles
-from aquatint.curator.encode import Encoder, Notes, undo_layout
+from aquatint.curator.encode import Encoder, Notes
+from aquatint.curator.encode_categories import undo_layout
 from aquatint.errors import DataError
 from aquatint.features.algebra import ByLabel, leaves
 from aquatint.features.base import Columns, FeatureMap, Rows

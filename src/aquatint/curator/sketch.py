@@ -21,7 +21,8 @@ from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.ledger import Ledger
 from aquatint.curator.noise import add_noise, choose, chooser, simulator
 from aquatint.curator.persons import passes, sum_persons
-from aquatint.curator.read import Source, read
+from aquatint.curator.read import read
+from aquatint.curator.source import Source
 from aquatint.curator.spending import look_before, uninterrupted
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
 from aquatint.features import FeatureMap, leaves
