@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from aquatint.curator.accumulate import integer_rows, leaf_sum, tiles
 from aquatint.curator.encode import Encoder, Notes, undo_layout
+from aquatint.curator.sums import integer_rows, leaf_sum, tiles
 from aquatint.errors import DataError
 from aquatint.features.algebra import ByLabel, leaves
 from aquatint.features.base import Columns, FeatureMap, Rows

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
-from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
 from aquatint.curator.choosing import scores
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.ledger import Ledger
@@ -23,6 +22,7 @@ from aquatint.curator.noise import add_noise, choose, chooser, simulator
 from aquatint.curator.persons import passes, sum_persons
 from aquatint.curator.read import Source, read
 from aquatint.curator.spending import look_before, uninterrupted
+from aquatint.curator.sums import PrivateSum, check_room, sum_rows
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
 from aquatint.features import FeatureMap, leaves
 from aquatint.features.attaching import moved, networked_maps
