@@ -89,12 +89,11 @@ def _postgres(query: Query) -> _Connection:
     driver = need("adbc_driver_postgresql.dbapi", extra="sql")
     try:
         connection = driver.connect(query.address)
-    except driver.Error as error:
-        code = getattr(error, "sqlstate", None)
-        why = {"28": "it refuses this user or password", "3D": "there is no such database"}.get(
-            str(code or "")[:2], "check the address, and that the server runs"
+    except driver.Error:
+        msg = (
+            f"cannot connect to {query.shown}: check the address, the name of the database, user "
+            "and password, and that the server runs"
         )
-        msg = f"cannot connect to {query.shown}: {why}"
         raise DataError(msg) from None
     cursor = connection.cursor()
     cursor.execute(_SNAPSHOT)
@@ -132,7 +131,7 @@ def _duckdb(query: Query) -> _Connection:
     if not stored:
         connection.execute(_view(query.address))
     return _Connection(
-        lambda: connection.execute(query.sql).to_arrow_reader(BATCH_ROWS), connection.close
+        lambda: connection.sql(query.sql).to_arrow_reader(BATCH_ROWS), connection.close
     )
 
 

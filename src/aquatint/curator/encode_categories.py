@@ -16,6 +16,8 @@ _TRUE, _FALSE = ["true", "t", "yes", "y", "1"], ["false", "f", "no", "n", "0"]
 
 def undo_layout(array: pa.Array) -> pa.Array:
     """Undo dictionaries and the several layouts of text, so that one code path serves all."""
+    if isinstance(array.type, pa.BaseExtensionType):  # such as PostgreSQL's numeric, held as text
+        return undo_layout(array.storage)
     if pa.types.is_dictionary(array.type):
         return undo_layout(array.dictionary).take(array.indices)
     text = pa.types.is_string_view(array.type) or pa.types.is_large_string(array.type)
