@@ -143,6 +143,29 @@ def load(checkpoint: Checkpoint, files: Files, plan: Plan) -> Progress:
     return Progress(Position(*head["position"]), unpack_private(body, plan))
 
 
+@dataclass(frozen=True, repr=False)
+class Seal:
+    """Keeps a finished release locked away until its loss is entered in the ledger."""
+
+    checkpoint: Checkpoint
+    files: Files
+    plan: Plan
+
+    def opened(self) -> tuple[Release, str | None] | None:
+        """Give the release that is kept and the name of its entry, if there is one."""
+        found = load(self.checkpoint, self.files, self.plan)
+        return None if found.release is None else (found.release, found.entry)
+
+    def keep(self, release: Release, entry: str | None) -> None:
+        """Lock a release away, under the name of the entry that will pay for it."""
+        empty = PrivateSum.empty(self.plan)
+        save(self.checkpoint, self.files, Progress(START, empty, release, entry))
+
+    def remove(self) -> None:
+        """Remove the checkpoint: all is done."""
+        self.checkpoint.path.unlink(missing_ok=True)
+
+
 def _opened(checkpoint: Checkpoint, locked: bytes) -> tuple[dict[str, Any], bytes]:
     start = len(_MAGIC) + _NONCE
     cipher = _cipher(checkpoint)
