@@ -7,9 +7,10 @@ machine, on a cluster, or at several sites.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from math import sqrt
 from pathlib import Path
@@ -18,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
+from aquatint.curator.checkpoint import Seal
 from aquatint.curator.choosing import scores
 from aquatint.curator.encode import Notes
-from aquatint.curator.ledger import Ledger
+from aquatint.curator.ledger import Ledger, Reservation
 from aquatint.curator.noise import add_noise, choose, chooser, simulator
 from aquatint.curator.spending import look_before, uninterrupted
 from aquatint.curator.sums import PrivateSum
@@ -48,32 +50,82 @@ def release_once(
     simulate: int | None = None,
     notes: Callable[[Notes], None] | None = None,
     progress: bool = False,
+    seal: Seal | None = None,
 ) -> Release:
     """Reserve the loss, sum up, secure room for the file, then spend, add noise and write.
 
     Whatever fails before the spending costs nothing and leaves no file; from there on Ctrl-C waits
     until the release is complete. The options are those of `sketch`.
+
+    With a seal the release is made and locked away first, then paid for, then published: whenever
+    the process dies, the next run publishes the same noise and pays for it once.
     """
     noise = noise_of(plan, budget)
     possible = [noise, *(noise_of(each, budget) for each in extremes(plan))]
     if simulate is not None and ledger is not None:
         msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
         raise BudgetError(msg)
-    with _reservation(ledger, dataset, plan, budget, possible) as hold:
-        private = sum_up()
-        if notes is not None:
-            notes(private.notes)
-        look_before(private.rows, budget, depth=4)
+    kept = _kept(seal, budget, simulated=simulate is not None)
+    paid = kept is not None and _is_spent(ledger, dataset, kept[1])
+    with nullcontext() if paid else _reservation(ledger, dataset, plan, budget, possible) as hold:
+        if kept is not None:
+            make: Callable[[], Release] = partial(_again, kept[0])
+        else:
+            private = sum_up()
+            if notes is not None:
+                notes(private.notes)
+            look_before(private.rows, budget, depth=4)
+            make = partial(
+                finish, private, budget, noise=noise, simulate=simulate, progress=progress
+            )
         with ExitStack() as room:
             file = room.enter_context(reserved(output, _size(plan))) if output else None
             with uninterrupted():
-                if hold is not None:
-                    hold.spend()
-                release = finish(private, budget, noise=noise, simulate=simulate, progress=progress)
+                release = make() if paid else _paid_for(make, hold, seal)
                 if file is not None:
                     file.write(to_bytes(release))
                 room.close()  # the file is in its place before Ctrl-C is heard again
+    if seal is not None:
+        seal.remove()
     return release
+
+
+def _again(release: Release) -> Release:
+    return release
+
+
+def _paid_for(make: Callable[[], Release], hold: Reservation | None, seal: Seal | None) -> Release:
+    """Spend, then draw the noise; or draw it, lock it away where nobody sees it, then spend."""
+    release = None
+    if seal is not None:
+        release = make()
+        seal.keep(release, None if hold is None else hold.token)
+    if hold is not None:
+        hold.spend()
+    return make() if release is None else release
+
+
+def _kept(
+    seal: Seal | None, budget: Budget, *, simulated: bool
+) -> tuple[Release, str | None] | None:
+    """Give a release that an earlier run finished and did not get to publish."""
+    found = None if seal is None else seal.opened()
+    if found is None:
+        return None
+    said = found[0].statement
+    if (said.epsilon, said.delta, said.simulated) != (budget.epsilon, budget.delta, simulated):
+        msg = (
+            f"the checkpoint holds a finished release with epsilon {said.epsilon:g} and delta "
+            f"{said.delta:g}: ask for the same to publish it, or remove the checkpoint"
+        )
+        raise BudgetError(msg)
+    return found
+
+
+def _is_spent(ledger: str | Path | None, dataset: str | None, token: str | None) -> bool:
+    if ledger is None or dataset is None or token is None:
+        return False
+    return Ledger(ledger).is_spent(dataset, token)
 
 
 def finish(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,15 @@ from typing import Any
 import torch
 
 from aquatint.accounting import Budget
-from aquatint.curator.encode import Encoder, Notes
+from aquatint.curator.checkpoint import Checkpoint, checkpoint_at
+from aquatint.curator.databases import Query
+from aquatint.curator.encode import Notes
 from aquatint.curator.finishing import release_once
-from aquatint.curator.persons import passes, sum_persons
-from aquatint.curator.read import Source, read
-from aquatint.curator.sums import PrivateSum, check_room, sum_rows
-from aquatint.errors import DataError, PlanError
+from aquatint.curator.gathering import accumulate, seal_of
+from aquatint.curator.sums import PrivateSum
+from aquatint.errors import PlanError
 from aquatint.features.attaching import moved, networked_maps
 from aquatint.planning import Plan
-from aquatint.progress import track
 from aquatint.release.model import Release
 from aquatint.schema import Schema
 from aquatint.table_plan import plan as default_plan
@@ -38,14 +38,19 @@ def sketch(
     notes: Callable[[Notes], None] | None = None,
     progress: bool = True,
     device: str | None = None,
+    sql: str | None = None,
+    workers: int | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> Release:
     """Spend a privacy budget once and give a release.
 
     Parameters
     ----------
     data
-        A path (CSV, Parquet, Arrow or Feather; for images also a folder, .npz or idx file), a
-        pandas or polars frame, an Arrow table, an iterator of record batches, or an `ImageBatch`.
+        A path, a folder, a pattern such as ``part-*.parquet`` or an address such as ``s3://…``
+        (CSV, Parquet, Arrow or Feather; for images also a folder, .npz or idx file), a database
+        (with `sql`), a pandas or polars frame, an Arrow table, an iterator of record batches, or
+        an `ImageBatch`.
     schema
         What is public about the data and what is protected.
     epsilon, delta
@@ -66,6 +71,16 @@ def sketch(
     device
         Where the public networks of perceptual features run: "cpu" or "cuda"; by default a GPU if
         there is one.
+    sql
+        A select whose rows are sketched. `data` is then ``postgresql://…``, a DuckDB database, or
+        CSV or Parquet files, which the query calls ``data``. What is protected are rows of the
+        result.
+    workers
+        How many threads add up; by default one for each core. The integers are the same.
+    checkpoint
+        A file that keeps how far a run over files came, encrypted, so that it can go on after an
+        interruption. The key is taken from AQUATINT_CHECKPOINT_KEY; with `checkpoint_at` of
+        `aquatint.curator.checkpoint` from a file.
 
     Returns
     -------
@@ -87,10 +102,18 @@ def sketch(
     budget = Budget(epsilon, delta)
     chosen = chosen_plan(schema, plan)
     placed = on_device(chosen, device)
+    asked = data if sql is None else Query(str(data), sql)
+    kept = checkpoint_at(checkpoint) if isinstance(checkpoint, (str, Path)) else checkpoint
+
+    def sum_up() -> PrivateSum:
+        found = accumulate(asked, placed, progress=progress, workers=workers, checkpoint=kept)
+        return replace(found, plan=chosen)
+
     return release_once(
-        lambda: replace(accumulate(data, placed, progress=progress), plan=chosen),
+        sum_up,
         chosen,
         budget,
+        seal=None if kept is None else seal_of(asked, placed, kept),
         ledger=ledger,
         dataset=dataset,
         output=output,
@@ -123,38 +146,6 @@ def on_device(plan: Plan, device: str | None = None) -> Plan:
         msg = f"there is no device {place!r} here for the public network: leave it out, or say cpu"
         raise PlanError(msg) from None
     return replace(plan, blocks=tuple(blocks))
-
-
-def accumulate(data: Any, plan: Plan, *, progress: bool = False) -> PrivateSum:
-    """Sum the plan's blocks exactly over private data, without noise: the result is private."""
-    codes, values = (
-        frozenset[str]().union(*r) for r in zip(*(b.map.reads for b in plan.blocks), strict=True)
-    )
-    encoder = Encoder(plan.schema, codes, values)
-    source = read(data, plan.schema, encoder.columns)
-    total = PrivateSum.empty(plan)
-    with track("reading rows", None, show=progress) as advance:
-        for part in _partials(source, plan, encoder):
-            total = total.merge(part)
-            advance(part.rows)
-    if not total.rows:
-        msg = "the data has no rows: there is nothing to sketch"
-        raise DataError(msg)
-    check_room(plan, total.rows)
-    return total
-
-
-def _partials(source: Source, plan: Plan, encoder: Encoder) -> Iterator[PrivateSum]:
-    privacy = plan.schema.privacy
-    if privacy.person is not None:
-        for rows, persons, notes in passes(source.open, encoder, repeatable=source.repeatable):
-            if len(rows):
-                totals = sum_persons(plan, rows, persons, privacy.rows_per_unit)
-                yield PrivateSum(plan, totals, len(rows), notes)
-        return
-    for batch in source.open():
-        rows = encoder(batch, notes := Notes())
-        yield PrivateSum(plan, sum_rows(plan, rows), len(rows), notes)
 
 
 def _bins(schema: Schema) -> dict[str, Any]:
