@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from aquatint.accounting import Budget
-from aquatint.curator import sketch as front_door
+from aquatint.curator import gathering
 from aquatint.curator.encode import Notes
 from aquatint.curator.finishing import release_once
 from aquatint.curator.partials import merge_private, pack_private
+from aquatint.curator.sketch import chosen_plan, on_device
 from aquatint.curator.sums import PrivateSum, check_room
 from aquatint.errors import DataError
 from aquatint.planning import Plan
@@ -66,9 +67,9 @@ def accumulate(
     >>> bool(abs(release.count - 1000) < 6 * release.block("count").stderr[0])
     True
     """
-    chosen = front_door.chosen_plan(schema, plan)
-    placed = front_door.on_device(chosen, device)
-    return replace(front_door.accumulate(data, placed, progress=progress), plan=chosen)
+    chosen = chosen_plan(schema, plan)
+    placed = on_device(chosen, device)
+    return replace(gathering.accumulate(data, placed, progress=progress), plan=chosen)
 
 
 def pack(private: PrivateSum) -> bytes:
