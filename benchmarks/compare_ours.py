@@ -18,8 +18,9 @@ from compare_real import REAL
 from runs import DELTA
 
 import aquatint as aq
-from aquatint.curator.accumulate import PrivateSum
-from aquatint.curator.sketch import accumulate, finish
+from aquatint.curator.finishing import finish
+from aquatint.curator.sketch import accumulate
+from aquatint.curator.sums import PrivateSum
 from aquatint.schema import Schema
 
 EVERYWHERE = (*PROBLEMS, *REAL)

@@ -21,8 +21,9 @@ from runs import DELTA, Found, Job, Log, Settings, run_all
 
 import aquatint as aq
 from aquatint.analyst.images.front import synthesize_images
-from aquatint.curator.accumulate import PrivateSum
-from aquatint.curator.sketch import accumulate, finish, on_device
+from aquatint.curator.finishing import finish
+from aquatint.curator.sketch import accumulate, on_device
+from aquatint.curator.sums import PrivateSum
 from aquatint.evaluate.images.data import Images
 from aquatint.evaluate.images.downstream import accuracies, papers_mean
 from aquatint.evaluate.images.fid import IMAGES, Features, fid

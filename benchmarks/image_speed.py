@@ -20,9 +20,10 @@ from runs import DELTA, Found, Job, Log, Settings, run_all
 import aquatint as aq
 from aquatint.accounting import Noised
 from aquatint.analyst.images.fit import fit_images
-from aquatint.curator.accumulate import PrivateSum
+from aquatint.curator.finishing import finish
 from aquatint.curator.noise import add_noise
-from aquatint.curator.sketch import accumulate, finish, on_device
+from aquatint.curator.sketch import accumulate, on_device
+from aquatint.curator.sums import PrivateSum
 from aquatint.features.algebra import ByLabel
 from aquatint.features.perceptual import Perceptual
 from aquatint.features.steady import one_algorithm, steady_block

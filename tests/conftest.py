@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from aquatint.analyst.synthesize import threads
-from aquatint.curator.accumulate import integer_rows
+from aquatint.curator.sums import integer_rows
 from aquatint.features import (
     Count,
     FeatureMap,

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aquatint import curator as curator
     from aquatint import features as features
     from aquatint import networks as networks
     from aquatint.accounting import Budget as Budget
@@ -95,11 +96,12 @@ _HOME = {
     "sketch": "curator.sketch",
     "synthesize": "analyst.synthesize.front",
 }
-__all__ = [*sorted(_HOME), "features", "networks"]  # noqa: PLE0604  # a list of names, built once
+_PACKAGES = ("curator", "features", "networks")
+__all__ = [*sorted(_HOME), *_PACKAGES]  # noqa: PLE0604  # a list of names, built once
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"features", "networks"}:
+    if name in _PACKAGES:
         return import_module(f"aquatint.{name}")
     if name in _HOME:
         return getattr(import_module(f"aquatint.{_HOME[name]}"), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from time import monotonic
 
 PATIENCE = 2.0
@@ -14,8 +15,18 @@ Advance = Callable[[int], None]
 
 
 @contextmanager
-def track(label: str, total: int | None, *, show: bool = True) -> Iterator[Advance]:
-    """Give a function to call with the amount done since the last call."""
+def track(
+    label: str,
+    total: int | None,
+    *,
+    show: bool = True,
+    share: Callable[[], float] | None = None,
+) -> Iterator[Advance]:
+    """Give a function to call with the amount done since the last call, from any thread.
+
+    Where the total is not known but the `share` that is done, between 0 and 1, the time left
+    follows from that.
+    """
     if not (show and sys.stderr.isatty()):
         yield lambda _: None
         return
@@ -31,23 +42,29 @@ def track(label: str, total: int | None, *, show: bool = True) -> Iterator[Advan
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} {task.fields[speed]}"),
+        TextColumn("{task.fields[amount]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task(label, total=total, speed="")
+    task = bar.add_task(label, total=1.0 if share else total, amount="")
     begun = monotonic()
     done = 0
+    one_at_a_time = Lock()
 
     def advance(amount: int) -> None:
         nonlocal done
-        done += amount
-        waited = monotonic() - begun
-        if waited > PATIENCE:
-            bar.start()
-            bar.update(task, completed=done, speed=f"({done / waited:,.0f}/s)")
+        with one_at_a_time:
+            done += amount
+            waited = monotonic() - begun
+            if waited > PATIENCE:
+                bar.start()
+                bar.update(
+                    task,
+                    completed=share() if share else done,
+                    amount=f"{done:,} ({done / waited:,.0f}/s)",
+                )
 
     try:
         yield advance

@@ -10,9 +10,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.integers import clip, quantise
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import DataError
 from aquatint.features import Bound, FeatureMap, Rows, by_label, leaves, scale
 from aquatint.features.grid import Grid, grid_of, is_counting, sensitivity

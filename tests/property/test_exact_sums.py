@@ -9,8 +9,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
 from aquatint.curator.encode import Notes
+from aquatint.curator.sums import PrivateSum, check_room, sum_rows
 from aquatint.errors import DataError, PlanError
 from aquatint.features import (
     Count,

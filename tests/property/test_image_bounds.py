@@ -18,8 +18,8 @@ from tiny_images import (
     tiny_resnet,
 )
 
-from aquatint.curator.accumulate import integer_rows, leaf_sum
 from aquatint.curator.sketch import accumulate
+from aquatint.curator.sums import integer_rows, leaf_sum
 from aquatint.errors import DataError
 from aquatint.features import Perceptual, by_label, image_rows
 from aquatint.features.base import FeatureMap

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.persons import sum_persons
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import PlanError
 from aquatint.features import Count, Rows, by_label, from_spec, marginals, scale
 from aquatint.features.grid import COUNT_STEPS, grid_of, is_counting, sensitivity

@@ -19,7 +19,7 @@ from auditing import DELTA, EPSILON, proven_epsilon
 
 import aquatint as aq
 from aquatint.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
-from aquatint.curator import sketch as front_door
+from aquatint.curator import finishing
 from aquatint.errors import ReleaseError
 from aquatint.features import Count, by_label, cosines, onehot
 from aquatint.release import model
@@ -72,12 +72,12 @@ def release_of(plan, rows):
 
 def shorten_noise(monkeypatch, factor):
     """Plant the fault where noise is drawn; what the release states stays as it was."""
-    honest = front_door.add_noise
+    honest = finishing.add_noise
 
     def short(integers, noised, *rest):
         return honest(integers, replace(noised, scale=factor * noised.scale), *rest)
 
-    monkeypatch.setattr(front_door, "add_noise", short)
+    monkeypatch.setattr(finishing, "add_noise", short)
 
 
 def test_the_honest_mechanism_stays_under_its_epsilon_and_the_audit_has_power():
@@ -106,7 +106,7 @@ def test_halved_noise_is_caught(monkeypatch):
 @pytest.fixture
 def unaccounted_counts(monkeypatch):
     """Release class counts beside the cells, with noise of their own that nobody pays for."""
-    calibrate = front_door.noise_of
+    calibrate = finishing.noise_of
 
     def forgetful(plan, budget):
         paid = plan.blocks[:2]
@@ -117,7 +117,7 @@ def unaccounted_counts(monkeypatch):
         count, cells = calibrate(small, budget)
         return count, cells, cells
 
-    monkeypatch.setattr(front_door, "noise_of", forgetful)
+    monkeypatch.setattr(finishing, "noise_of", forgetful)
 
 
 def test_an_unaccounted_count_is_caught_by_the_audit(monkeypatch, unaccounted_counts):

@@ -21,7 +21,7 @@ import torch
 from auditing import DELTA, EPSILON, proven_epsilon
 
 import aquatint as aq
-from aquatint.curator import sketch as front_door
+from aquatint.curator import finishing
 from aquatint.curator.sketch import accumulate
 from aquatint.errors import ReleaseError
 from aquatint.features import Rows
@@ -96,7 +96,7 @@ def test_the_honest_second_round_stays_under_epsilon_and_the_audit_has_power():
 def test_a_second_round_with_half_the_noise_is_caught(monkeypatch):
     # μ = 0.49. K = 40,000: the bound on μ is 0.396 ± 0.012 (ε near 1.54), 11 standard errors from
     # 0.268. What the release states stays as it was.
-    honest, scene = front_door.add_noise, Scene(200)
+    honest, scene = finishing.add_noise, Scene(200)
     drawn = []
 
     def short(integers, noised, *rest):
@@ -104,7 +104,7 @@ def test_a_second_round_with_half_the_noise_is_caught(monkeypatch):
         factor = 0.5 if len(drawn) == 3 else 1.0
         return honest(integers, replace(noised, scale=factor * noised.scale), *rest)
 
-    monkeypatch.setattr(front_door, "add_noise", short)
+    monkeypatch.setattr(finishing, "add_noise", short)
     assert scene.lower_bound(scene.release()) > EPSILON
     assert len(drawn) == 3
 
@@ -124,18 +124,18 @@ def test_the_control_with_as_many_canaries_stays_under_epsilon():
 
 def test_balancing_twice_is_refused_by_the_release_itself(monkeypatch):
     """Half of the budget to the histograms, and then 85 percent to the joint counts."""
-    honest, said = front_door.rebalanced, iter([1.0, 1e9])
+    honest, said = finishing.rebalanced, iter([1.0, 1e9])
 
     def again(plan, budget, _):
         return replace(honest(plan, budget, next(said, 1e9)), rebalance=True)
 
-    monkeypatch.setattr(front_door, "rebalanced", again)
+    monkeypatch.setattr(finishing, "rebalanced", again)
     with pytest.raises(ReleaseError, match=r"promises epsilon = 1, but its noise only gives 1\.1"):
         Scene(60).release()
 
 
 def test_a_second_round_that_forgets_the_first_is_refused_by_the_release_itself(monkeypatch):
-    honest = front_door.noise_of
+    honest = finishing.noise_of
 
     def forgetful(plan, budget):
         if plan.rebalance:
@@ -145,6 +145,6 @@ def test_a_second_round_that_forgets_the_first_is_refused_by_the_release_itself(
         rest = (replace(count, share=1e-6), replace(columns, share=1e-6))
         return *honest(plan, budget)[:2], honest(replace(plan, blocks=(*rest, whole)), budget)[2]
 
-    monkeypatch.setattr(front_door, "noise_of", forgetful)
+    monkeypatch.setattr(finishing, "noise_of", forgetful)
     with pytest.raises(ReleaseError, match=r"promises epsilon = 1, but its noise only gives 1\.0"):
         Scene(60).release()

@@ -12,7 +12,8 @@ from scipy.stats import binom
 import aquatint as aq
 from aquatint.accounting import Budget
 from aquatint.analyst.compare.sides import Sides
-from aquatint.curator.sketch import accumulate, finish
+from aquatint.curator.finishing import finish
+from aquatint.curator.sketch import accumulate
 from aquatint.planning import noise_of
 
 RUNS, LEVEL = 60, 0.05

@@ -8,7 +8,7 @@ import pytest
 
 import aquatint as aq
 from aquatint.accounting import Budget, gaussian_loss, laplace_loss
-from aquatint.curator import sketch as front_door
+from aquatint.curator import finishing
 from aquatint.curator.sketch import accumulate
 from aquatint.errors import PlanError
 from aquatint.features import Count, fourier, marginals, onehot
@@ -184,7 +184,7 @@ def test_the_best_sets_are_counted_again_and_the_promise_is_kept(unit, delta, tm
     assert 2 - 1e-5 < release.loss.epsilon(delta) <= 2 + 1e-9
     assert again == best_sets(plan.blocks[-1].map, release.blocks[:-1], 2)  # as any reader can
     assert aq.load(tmp_path / "x.aqt").block("best").map == again
-    assert (tmp_path / "x.aqt").stat().st_size <= front_door._size(plan)
+    assert (tmp_path / "x.aqt").stat().st_size <= finishing._size(plan)
 
 
 def test_the_sums_of_the_best_sets_are_right():
@@ -208,7 +208,7 @@ def test_other_private_rows_with_the_same_published_pairs_give_the_same_choice(m
     def canned(integers, *_):
         return np.array(seen.get(len(integers), np.zeros(len(integers), np.int64)))
 
-    monkeypatch.setattr(front_door, "add_noise", canned)
+    monkeypatch.setattr(finishing, "add_noise", canned)
     shuffled = table().sort_by("e").select(list("eabcd")).rename_columns(list(NAMES))
     given = {"epsilon": 2.0, "delta": 1e-6, "progress": False, "plan": plan}
     other = aq.sketch(shuffled, plan.schema, **given)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aquatint as aq
-from aquatint.curator.accumulate import leaf_sum
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import DataError, PlanError
 from aquatint.features import Rows, fourier, locations, second_moment, smooth
 from aquatint.features.decay import decay

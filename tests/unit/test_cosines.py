@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import aquatint as aq
-from aquatint.curator.accumulate import leaf_sum
+from aquatint.curator.sums import leaf_sum
 from aquatint.features import Count, Rows, by_label, cosines, from_spec, onehot
 from aquatint.features.cosines import Cosines
 from aquatint.features.grid import grid_of, sensitivity

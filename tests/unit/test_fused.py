@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from aquatint.curator.accumulate import _sum_dense, leaf_sum
 from aquatint.curator.fused import fused_sum
+from aquatint.curator.sums import _sum_dense, leaf_sum
 from aquatint.features import Rows, by_label, fourier, hermite
 from aquatint.features.base import Columns
 from aquatint.features.fourier import Fourier

@@ -16,11 +16,11 @@ from tiny_images import (
 
 import aquatint as aq
 from aquatint.curator import read_images
-from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.integers import quantise, quantise_exactly
 from aquatint.curator.ledger import Ledger
 from aquatint.curator.sketch import accumulate, on_device
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import AquatintError, DataError, PlanError, SchemaError
 from aquatint.features import Perceptual, by_label, image_rows, pixel_names
 from aquatint.features.base import Bound

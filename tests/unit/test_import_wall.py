@@ -64,7 +64,7 @@ def test_the_contracts_hold(copy):
         ),
         ("curator/sketch.py", "import opendp.prelude", "Only curator.noise imports OpenDP"),
         ("features/base.py", "import aquatint.planning", "The layers of the public side"),
-        ("grouping.py", "import aquatint.curator.accumulate", "never imports the curator"),
+        ("grouping.py", "import aquatint.curator.sums", "never imports the curator"),
         ("table_plan.py", "import aquatint.curator.sketch", "never imports the curator"),
         ("analyst/where.py", "import aquatint.curator.read", "never imports the curator"),
         ("analyst/where.py", "import aquatint.evaluate", "never imports the curator"),

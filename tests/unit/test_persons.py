@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 import torch
 
-from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.persons import collect, passes, sum_persons
 from aquatint.curator.sketch import accumulate
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import DataError
 from aquatint.features import Count, by_label, fourier, hermite, leaves, marginals, race, scale
 from aquatint.features.grid import sensitivity

@@ -13,8 +13,8 @@ import torch
 from aquatint import curator
 from aquatint.accounting import Noised
 from aquatint.curator import noise
-from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.sketch import accumulate, sketch
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import ReleaseError
 from aquatint.features import Bound, FeatureMap, Rows, by_label, fourier, onehot
 from aquatint.features.grid import grid_of, sensitivity

@@ -13,8 +13,9 @@ import pytest
 import torch
 from pyarrow import feather, ipc
 
-from aquatint.curator.read import BATCH_ROWS, read
+from aquatint.curator.read import read
 from aquatint.curator.sketch import accumulate
+from aquatint.curator.source import BATCH_ROWS
 from aquatint.errors import DataError
 from aquatint.features import Count, fourier, onehot
 from aquatint.planning import Plan, PlannedBlock
@@ -184,7 +185,7 @@ def test_a_file_without_rows_is_refused(plan, table, tmp_path):
 
 
 def test_a_folder_a_missing_file_and_an_unknown_kind_are_refused(plan, tmp_path):
-    with pytest.raises(DataError, match="is a folder"):
+    with pytest.raises(DataError, match="holds no file"):
         accumulate(tmp_path, plan)
     with pytest.raises(DataError, match="does not exist"):
         accumulate(tmp_path / "none.csv", plan)

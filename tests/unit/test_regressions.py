@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from aquatint.columns import bin_edges
-from aquatint.curator.accumulate import leaf_sum
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.integers import quantise
 from aquatint.curator.persons import _bucket
 from aquatint.curator.sketch import accumulate, sketch
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import DataError, PlanError, ReleaseError, SchemaError
 from aquatint.features import (
     Bound,

@@ -16,6 +16,7 @@ import pytest
 import aquatint as aq
 from aquatint import progress as bars
 from aquatint.accounting import Budget
+from aquatint.curator import finishing
 from aquatint.curator import sketch as front_door
 from aquatint.curator.ledger import Ledger, Reservation
 from aquatint.curator.spending import PrivacyWarning
@@ -214,8 +215,8 @@ def steps(monkeypatch):
 
     for owner, name, label in (
         (front_door, "accumulate", "rows read"),
-        (front_door, "add_noise", "noise"),
-        (front_door, "to_bytes", "bytes"),
+        (finishing, "add_noise", "noise"),
+        (finishing, "to_bytes", "bytes"),
         (Ledger, "reserve", "reserved"),
         (Reservation, "spend", "spent"),
         (archive, "_settle", "room or file on disk"),
@@ -243,7 +244,7 @@ def test_the_room_is_as_large_as_the_file(out, monkeypatch):
     sizes = []
     real = archive.reserved
     monkeypatch.setattr(
-        front_door, "reserved", lambda path, size: sizes.append(size) or real(path, size)
+        finishing, "reserved", lambda path, size: sizes.append(size) or real(path, size)
     )
     sketch(output=out)
     assert out.stat().st_size <= sizes[0]
@@ -268,7 +269,7 @@ def test_a_failure_of_the_noise_counts_as_spent_and_leaves_no_file(ledger, out, 
     def fail(*_):
         raise BudgetError("no noise today")
 
-    monkeypatch.setattr(front_door, "add_noise", fail)
+    monkeypatch.setattr(finishing, "add_noise", fail)
     with pytest.raises(BudgetError, match="no noise today"):
         sketch(ledger=ledger, dataset="people", output=out)
     assert account(ledger).spent == pytest.approx(1.0, abs=1e-6)
@@ -280,7 +281,7 @@ def test_a_failure_to_spend_draws_no_noise_and_leaves_no_file(ledger, out, monke
         raise LedgerError("the ledger is gone")
 
     monkeypatch.setattr(Reservation, "spend", fail)
-    monkeypatch.setattr(front_door, "add_noise", lambda *_: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(finishing, "add_noise", lambda *_: pytest.fail("noise was drawn"))
     with pytest.raises(LedgerError):
         sketch(ledger=ledger, dataset="people", output=out)
     assert untouched(ledger)
@@ -351,8 +352,8 @@ def press_ctrl_c():
 
 
 def test_ctrl_c_while_noise_is_drawn_does_not_lose_what_was_paid_for(ledger, out, monkeypatch):
-    real = front_door.add_noise
-    monkeypatch.setattr(front_door, "add_noise", lambda *a: press_ctrl_c() or real(*a))
+    real = finishing.add_noise
+    monkeypatch.setattr(finishing, "add_noise", lambda *a: press_ctrl_c() or real(*a))
     with pytest.warns(PrivacyWarning, match="Ctrl-C came after the budget was spent"):
         release = sketch(ledger=ledger, dataset="people", output=out)
     assert out.read_bytes() == to_bytes(release)

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import aquatint as aq
 from aquatint.accounting import Budget
-from aquatint.curator import sketch as front_door
+from aquatint.curator import finishing
 from aquatint.curator.ledger import Ledger
 from aquatint.curator.sketch import accumulate
 from aquatint.features import Count
@@ -125,13 +125,13 @@ def test_the_promise_is_kept_and_the_file_verifies(unit, delta, tmp_path):
 
 def test_the_noise_that_is_drawn_is_the_noise_that_is_declared(monkeypatch):
     drawn = []
-    honest = front_door.add_noise
+    honest = finishing.add_noise
 
     def recording(integers, noised, *rest):
         drawn.append((len(integers), noised))
         return honest(integers, noised, *rest)
 
-    monkeypatch.setattr(front_door, "add_noise", recording)
+    monkeypatch.setattr(finishing, "add_noise", recording)
     release = sketch()
     declared = [n for b in release.blocks for n in b.noised(release.schema.privacy)]
     assert [size for size, _ in drawn] == [b.map.dim for b in release.blocks]
@@ -188,7 +188,7 @@ def test_what_is_handed_over_to_choose_by_is_published(unit, delta, monkeypatch)
         handed.append((fine, list(before), schema, least))
         return merged(fine, before, schema, least)
 
-    monkeypatch.setattr(front_door, "merged", recording)
+    monkeypatch.setattr(finishing, "merged", recording)
     plan = aq.plan(schema_of(unit))
     release = sketch(schema=schema_of(unit), plan=plan, delta=delta)
     ((fine, before, schema, least),) = handed
@@ -214,7 +214,7 @@ def test_groups_chosen_from_the_exact_histogram_would_show(monkeypatch):
         ]
         return merged(fine, private, schema, least)
 
-    monkeypatch.setattr(front_door, "merged", peeking)
+    monkeypatch.setattr(finishing, "merged", peeking)
     # One release in 150 agreed by chance when this was tried: six in a row, less than one in 1e8.
     releases = (sketch(data, schema, plan=plan) for _ in range(6))
     assert not all(list(chosen_again(r, plan)) == [r.blocks[-1].map] for r in releases)
@@ -232,7 +232,7 @@ def test_other_private_rows_with_the_same_noisy_histograms_give_the_same_groups(
         shares.append(noised.scale)
         return np.array(found)
 
-    monkeypatch.setattr(front_door, "add_noise", canned)
+    monkeypatch.setattr(finishing, "add_noise", canned)
     for data in (people(), people(50, seed=1), people(9000, seed=2)):
         maps.append([b.map for b in sketch(data, schema).blocks])
     assert maps[0] == maps[1] == maps[2] == [b.map for b in first.blocks]
@@ -240,14 +240,14 @@ def test_other_private_rows_with_the_same_noisy_histograms_give_the_same_groups(
 
 
 def test_the_second_round_follows_the_published_count_and_not_the_rows(monkeypatch):
-    honest = front_door.add_noise
+    honest = finishing.add_noise
     for said, share in ((30, 0.5), (10**9, 0.15)):
 
         def canned(integers, noised, *rest, said=said):
             count = np.array([said * 2**20])
             return count if len(integers) == 1 else honest(integers, noised, *rest)
 
-        monkeypatch.setattr(front_door, "add_noise", canned)
+        monkeypatch.setattr(finishing, "add_noise", canned)
         release = sketch()
         rho = [n.l2_squared / (2 * n.scale**2) for b in release.blocks[1:] for n in b.noised(
             release.schema.privacy)]  # fmt: skip
@@ -401,7 +401,7 @@ def test_tables_of_every_shape_are_released(shape, unit, delta, tmp_path):
     assert release.loss.epsilon(delta) <= 1 + 1e-9
     again = aq.load(tmp_path / "x.aqt")
     assert [b.map for b in again.blocks] == [b.map for b in release.blocks]
-    assert (tmp_path / "x.aqt").stat().st_size <= front_door._size(plan)
+    assert (tmp_path / "x.aqt").stat().st_size <= finishing._size(plan)
 
 
 def test_a_table_of_300_columns_is_released(tmp_path):
@@ -413,7 +413,7 @@ def test_a_table_of_300_columns_is_released(tmp_path):
     release = sketch(data, schema, plan=plan, simulate=1, output=tmp_path / "x.aqt")
     assert len(release.block("pairs").map.sets) == 300 * 299 // 2
     assert release.block("pairs").map.dim < plan.blocks[-1].map.dim
-    assert (tmp_path / "x.aqt").stat().st_size <= front_door._size(plan)
+    assert (tmp_path / "x.aqt").stat().st_size <= finishing._size(plan)
     assert verified_data(aq.load(tmp_path / "x.aqt"))["valid"]
 
 
@@ -426,7 +426,7 @@ def test_the_room_is_as_large_as_the_file_whatever_is_merged(epsilon, tmp_path):
     schema = schema_of(columns=wide, label=None)
     plan = aq.plan(schema)
     sketch(data, schema, plan=plan, epsilon=epsilon, simulate=1, output=tmp_path / "x.aqt")
-    assert (tmp_path / "x.aqt").stat().st_size <= front_door._size(plan)
+    assert (tmp_path / "x.aqt").stat().st_size <= finishing._size(plan)
 
 
 def test_the_room_is_as_large_as_the_file_whatever_the_names(tmp_path):
@@ -437,7 +437,7 @@ def test_the_room_is_as_large_as_the_file_whatever_the_names(tmp_path):
     data = pa.table({"long": [named["categories"][i % 9] for i in range(300)], "sex": ["F"] * 300})
     sketch(data, schema, plan=plan, output=tmp_path / "x.aqt")
     assert 8 * plan.coordinates + (1 << 16) < (tmp_path / "x.aqt").stat().st_size
-    assert (tmp_path / "x.aqt").stat().st_size <= front_door._size(plan)
+    assert (tmp_path / "x.aqt").stat().st_size <= finishing._size(plan)
 
 
 def test_a_plan_that_merges_without_rebalancing_is_carried_out_as_it_is():

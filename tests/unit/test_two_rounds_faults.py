@@ -12,7 +12,7 @@ import pytest
 import aquatint as aq
 from aquatint import table_plan
 from aquatint.accounting import Budget
-from aquatint.curator import sketch as front_door
+from aquatint.curator import finishing
 from aquatint.curator.ledger import Ledger
 from aquatint.errors import AquatintError, PlanError
 from aquatint.features import Count, marginals, onehot
@@ -118,7 +118,7 @@ def test_no_rounding_makes_two_rounds_cost_more_than_was_promised(monkeypatch):
         def canned(integers, *_, rows=rows):
             return np.full(len(integers), round(rows * 2**20 / len(integers)))
 
-        monkeypatch.setattr(front_door, "add_noise", canned)
+        monkeypatch.setattr(finishing, "add_noise", canned)
         release = aq.sketch(data, schema, epsilon=1.0, delta=1e-6, progress=False)
         assert release.loss.epsilon(1e-6) <= 1.0
 
@@ -163,13 +163,13 @@ def test_the_pairs_with_the_label_fit_in_memory_too():
 
 def test_a_demand_is_counted_in_standard_deviations_of_laplace_noise_too(monkeypatch):
     asked = []
-    honest = front_door.merged
+    honest = finishing.merged
 
     def recording(fine, before, schema, least):
         asked.append(least)
         return honest(fine, before, schema, least)
 
-    monkeypatch.setattr(front_door, "merged", recording)
+    monkeypatch.setattr(finishing, "merged", recording)
     schema = schema_of({"a": BOOLEAN, "b": BOOLEAN})
     release = aq.sketch(truths(900, "ab"), schema, epsilon=1.0, delta=0.0, progress=False)
     assert asked == [pytest.approx(10 * release.block("pairs").stderr[0], rel=1e-9)]
@@ -189,4 +189,4 @@ def test_the_room_is_as_large_as_the_file_when_very_many_cells_are_merged(tmp_pa
     table = pa.table({"a": np.random.default_rng(0).random(1_000_000)})
     given = {"plan": plan, "simulate": 1, "progress": False, "output": tmp_path / "x.aqt"}
     aq.sketch(table, schema, epsilon=1.0, delta=1e-7, **given)
-    assert (tmp_path / "x.aqt").stat().st_size <= front_door._size(plan)
+    assert (tmp_path / "x.aqt").stat().st_size <= finishing._size(plan)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aquatint.curator.read import header
+from aquatint.curator.files import header
+from aquatint.curator.parts import find_parts
 
 _HEAD = """\
 # A public schema for {file}. Fill in every blank from public knowledge: a codebook, a law, common
@@ -35,7 +36,7 @@ def draft(path: str | Path) -> str:
     """Write the skeleton of a schema; no row is looked at beyond telling the types."""
     path = Path(path)
     parts = [_HEAD.format(file=path.name, name=json.dumps(path.name.split(".")[0]))]
-    for field in header(path):
+    for field in header(find_parts(path)[0]):
         kind, blank = _kind(field.type)
         parts.append(f"\n[columns.{json.dumps(field.name, ensure_ascii=False)}]\nkind = {kind}\n")
         parts.append(f"{blank}\n" if blank else "")

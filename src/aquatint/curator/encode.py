@@ -28,17 +28,15 @@ from aquatint.columns import (
     Integer,
     Numeric,
     Ordered,
-    Text,
     bin_edges,
 )
+from aquatint.curator.encode_categories import places, undo_layout
 from aquatint.curator.encode_images import encode_images
 from aquatint.errors import DataError
 from aquatint.features.base import Columns, Rows
 from aquatint.features.frequencies import VALUE_STEPS
 from aquatint.features.stacking import pixel_of
 from aquatint.schema import Schema
-
-_TRUE, _FALSE = ["true", "t", "yes", "y", "1"], ["false", "f", "no", "n", "0"]
 
 
 @dataclass
@@ -90,11 +88,11 @@ class Encoder:
         images: dict[str, Tensor] = {}
         for name in self.columns:
             column = self.schema.columns[name]
-            array = undo_layout(batch.column(name))
+            array = batch.column(name)
             if isinstance(column, Image):
-                images[name] = encode_images(name, column, array)
+                images[name] = encode_images(name, column, undo_layout(array))
             elif isinstance(column, RANGED):
-                number, absent = _numbers(name, column, array)
+                number, absent = _numbers(name, column, undo_layout(array))
                 number = _clip(name, column, number, notes)
                 _check_missing(name, column.missing, absent, notes)
                 if name in self.codes:
@@ -109,14 +107,6 @@ class Encoder:
                 if name in self.values:
                     values[name].copy_(_rank(name, column, code, absent))
         return Rows(codes, {**values, **images} if images else values, batch.num_rows)
-
-
-def undo_layout(array: pa.Array) -> pa.Array:
-    """Undo dictionaries and the several layouts of text, so that one code path serves all."""
-    if pa.types.is_dictionary(array.type):
-        return undo_layout(array.dictionary).take(array.indices)
-    text = pa.types.is_string_view(array.type) or pa.types.is_large_string(array.type)
-    return pc.cast(array, pa.string()) if text else array
 
 
 def _check_missing(name: str, allowed: bool, absent: np.ndarray, notes: Notes) -> None:
@@ -240,12 +230,7 @@ def _rank(name: str, column: Any, code: np.ndarray, absent: np.ndarray) -> Tenso
 
 def _lookup(name: str, column: Any, array: pa.Array, notes: Notes) -> tuple[np.ndarray, np.ndarray]:
     """Give each entry's place among the categories, and which entries are missing."""
-    if isinstance(column, Boolean):
-        return _booleans(name, array)
-    wanted, entries = _comparable(name, column, array)
-    absent = np.asarray(pc.is_null(entries, nan_is_null=True))
-    place = pc.fill_null(pc.index_in(entries, value_set=wanted, skip_nulls=True), -1)
-    code = np.array(place.to_numpy(zero_copy_only=False), dtype=np.int32)
+    code, absent = places(name, column, array)
     unknown = (code < 0) & ~absent
     count = int(unknown.sum())
     if count and not column.takes_other:
@@ -258,48 +243,4 @@ def _lookup(name: str, column: Any, array: pa.Array, notes: Notes) -> tuple[np.n
     if count:
         notes.other[name] += count
         code[unknown] = len(column.categories)
-    return code, absent
-
-
-def _comparable(name: str, column: Any, array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    whole = isinstance(column.categories[0], int)
-    kind = pa.int64() if whole else pa.string()
-    try:
-        if whole and pa.types.is_string(array.type):
-            array = pc.cast(array, pa.float64())
-        entries = pc.cast(_whole(name, array) if whole else array, kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        wanted = "whole numbers" if whole else "text"
-        msg = f"column {name!r} cannot be read as {wanted}, as its declared categories are"
-        raise DataError(msg) from None
-    if isinstance(column, Text) and not whole:
-        entries = pc.utf8_trim_whitespace(entries)
-    return pa.array(column.categories, kind), entries
-
-
-def _whole(name: str, array: pa.Array) -> pa.Array:
-    """Turn floats that are whole numbers into integers; NaN is missing."""
-    if not pa.types.is_floating(array.type):
-        return array
-    try:
-        return pc.cast(pc.if_else(pc.is_nan(array), None, array), pa.int64())
-    except pa.ArrowInvalid:
-        msg = f"column {name!r} holds fractions where the schema declares whole numbers"
-        raise DataError(msg) from None
-
-
-def _booleans(name: str, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    if not pa.types.is_boolean(array.type):
-        array = _whole(name, array)
-        text = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(array, pa.string())))
-        array = pc.if_else(
-            pc.is_in(text, value_set=pa.array(_TRUE)),
-            True,
-            pc.if_else(pc.is_in(text, value_set=pa.array(_FALSE)), False, None),
-        )
-        if array.null_count > text.null_count:
-            msg = f"column {name!r} holds something other than true/false, yes/no or 1/0"
-            raise DataError(msg)
-    absent = np.asarray(pc.is_null(array))
-    code = np.array(pc.cast(pc.fill_null(array, False), pa.int32()).to_numpy(zero_copy_only=False))
     return code, absent

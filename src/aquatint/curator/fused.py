@@ -8,7 +8,8 @@ they are summed as 64-bit integers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from math import sqrt
 from typing import Any, TypeVar, cast
 
@@ -23,7 +24,7 @@ from aquatint.features.grid import Grid
 from aquatint.features.hermite import Hermite
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-_READY: set[type] = set()
+_READY: set[object] = set()
 _HALF, _QUARTER = np.float32(0.5), np.float32(0.25)
 
 
@@ -45,12 +46,16 @@ def fused_sum(
     grid
         The map's grid.
     """
-    if type(inner) in _READY:
+    with once_undisturbed(type(inner)):
         return _run(inner, values, place, total, grid)
-    with delayed():  # the first call compiles, and the compiler may swallow Ctrl-C
-        out = _run(inner, values, place, total, grid)
-    _READY.add(type(inner))
-    return out
+
+
+@contextmanager
+def once_undisturbed(kernel: object) -> Iterator[None]:
+    """Delay Ctrl-C the first time: the first call compiles, and the compiler may swallow it."""
+    with nullcontext() if kernel in _READY else delayed():
+        yield
+    _READY.add(kernel)
 
 
 def _run(

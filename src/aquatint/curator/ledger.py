@@ -12,6 +12,7 @@ one in Σε, and a mixture of both is accounted under zCDP, which has one too.
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import sqlite3
 from collections.abc import Iterator
@@ -61,8 +62,9 @@ class Account:
 class Reservation:
     """A part of the ceiling, held until it is spent or given back."""
 
-    def __init__(self, ledger: Ledger, entry: int) -> None:
+    def __init__(self, ledger: Ledger, entry: int, token: str) -> None:
         self._ledger, self._entry, self._spent = ledger, entry, False
+        self.token = token
 
     def spend(self) -> None:
         """Mark the loss as spent: call this before noise is drawn."""
@@ -109,6 +111,7 @@ class Ledger:
 
     def reserve(self, dataset: str, loss: Loss, budget: Budget, protects: str) -> Reservation:
         """Hold a loss against the ceiling, or refuse and say what is left."""
+        token = secrets.token_hex(16)
         with self._transaction() as db:
             _drop_dead(db)
             account = self._account(db, dataset)
@@ -133,8 +136,8 @@ class Ledger:
                 raise LedgerError(msg)
             entry = db.execute(
                 "insert into entries (dataset, state, rho, roughness, pure, pure_rho, epsilon, "
-                "delta, at, host, process, started) "
-                "values (?, 'reserved', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "delta, at, host, process, started, token) "
+                "values (?, 'reserved', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     dataset,
                     loss.rho,
@@ -147,9 +150,19 @@ class Ledger:
                     socket.gethostname(),
                     os.getpid(),
                     _started(os.getpid()),
+                    token,
                 ),
             ).lastrowid
-        return Reservation(self, entry or 0)
+        return Reservation(self, entry or 0, token)
+
+    def is_spent(self, dataset: str, token: str) -> bool:
+        """Say whether the loss was spent that a reservation with this token held."""
+        with self._transaction() as db:
+            found = db.execute(
+                "select 1 from entries where dataset = ? and token = ? and state = 'spent'",
+                (dataset, token),
+            ).fetchone()
+        return found is not None
 
     def accounts(self) -> list[Account]:
         """Give the state of every dataset."""
@@ -201,6 +214,7 @@ class Ledger:
                 try:
                     for statement in _TABLES.split(";"):
                         db.execute(statement)
+                    _name_entries(db)
                     yield db
                 except BaseException:
                     db.execute("rollback")
@@ -209,6 +223,12 @@ class Ledger:
         except sqlite3.Error as error:
             msg = f"the ledger {self._path} cannot be used: {error}"
             raise LedgerError(msg) from None
+
+
+def _name_entries(db: sqlite3.Connection) -> None:
+    """Give a ledger of an earlier version the column that names a reservation for good."""
+    if "token" not in {row[1] for row in db.execute("pragma table_info(entries)")}:
+        db.execute("alter table entries add column token text")
 
 
 def _losses(db: sqlite3.Connection, dataset: str, state: str | None = None) -> Loss:

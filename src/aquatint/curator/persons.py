@@ -12,6 +12,7 @@ else's, the source is read several times, each time for the persons of one bucke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,10 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from aquatint.curator.accumulate import integer_rows, leaf_sum, tiles
-from aquatint.curator.encode import Encoder, Notes, undo_layout
+from aquatint.curator.encode import Encoder, Notes
+from aquatint.curator.encode_categories import undo_layout
+from aquatint.curator.sums import integer_rows, leaf_sum, tiles
+from aquatint.curator.workers import add_up
 from aquatint.errors import DataError
 from aquatint.features.algebra import ByLabel, leaves
 from aquatint.features.base import Columns, FeatureMap, Rows
@@ -116,7 +119,9 @@ def _join(parts: list[Rows]) -> Rows:
     return Rows(codes, Columns(names, values), count)
 
 
-def sum_persons(plan: Plan, rows: Rows, persons: np.ndarray, max_rows: int) -> tuple[Tensor, ...]:
+def sum_persons(
+    plan: Plan, rows: Rows, persons: np.ndarray, max_rows: int, workers: int = 1
+) -> tuple[Tensor, ...]:
     """Sum every block over persons, each counting for at most max_rows rows."""
     sizes = np.bincount(persons)
     light = torch.from_numpy(np.flatnonzero(sizes[persons] <= max_rows))
@@ -126,11 +131,12 @@ def sum_persons(plan: Plan, rows: Rows, persons: np.ndarray, max_rows: int) -> t
     runs = _runs(persons[heavy])
 
     def one(leaf: FeatureMap) -> Tensor:
-        total = leaf_sum(leaf, few)
         weigh = _weigh_counts if is_counting(leaf) else _weigh_dense
-        for start, stop, inside in _crowds(runs):
-            total += weigh(leaf, many.slice(start, stop), inside, max_rows)
-        return total
+        jobs = [partial(leaf_sum, leaf, tile) for tile in tiles(few, _CROWD)] + [
+            partial(weigh, leaf, many.slice(start, stop), inside, max_rows)
+            for start, stop, inside in _crowds(runs)
+        ]
+        return add_up(jobs, leaf.dim, workers)
 
     return tuple(torch.cat([one(leaf) for leaf in leaves(block.map)]) for block in plan.blocks)
 

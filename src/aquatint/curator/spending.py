@@ -14,20 +14,23 @@ class PrivacyWarning(UserWarning):
     """Something is allowed but weakens what people will understand by the promise."""
 
 
-def look_before(rows: int, budget: Budget) -> None:
-    """Warn the curator, before anything is spent, where the promise would mean little."""
+def look_before(rows: int, budget: Budget, depth: int = 3) -> None:
+    """Warn the curator, before anything is spent, where the promise would mean little.
+
+    The warning names the line `depth` calls up.
+    """
     if budget.delta * rows >= 1:
         warnings.warn(
             f"delta = {budget.delta:g} is not below one over the number of rows: "
             "publishing one random row would satisfy it; choose a far smaller delta",
             PrivacyWarning,
-            stacklevel=3,
+            stacklevel=depth,
         )
     if budget.epsilon > 10:
         warnings.warn(
             f"epsilon = {budget.epsilon:g} promises very little: most releases use 0.1 to 5",
             PrivacyWarning,
-            stacklevel=3,
+            stacklevel=depth,
         )
 
 

@@ -164,7 +164,7 @@ class Marginals(FeatureMap):
         place = torch.tensor(self.merged[name], device=hot.device)
         return hot.new_zeros(len(hot), self.counted[name]).index_add(1, place, hot)
 
-    def _codes(self, rows: Rows, name: str) -> Tensor:
+    def grouped(self, rows: Rows, name: str) -> Tensor:
         code = rows.codes[name]
         if name not in self.merged:
             return code
@@ -172,7 +172,7 @@ class Marginals(FeatureMap):
 
     def cells(self, rows: Rows) -> Tensor:
         known = self.counted
-        codes = {name: self._codes(rows, name) for name in self.reads[0]}
+        codes = {name: self.grouped(rows, name) for name in self.reads[0]}
         if self.ones > MANY:
             return self._many_cells(codes)
         device = rows.codes[self.sets[0][0]].device

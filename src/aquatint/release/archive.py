@@ -65,7 +65,7 @@ def save(release: Release, path: str | Path) -> None:
 
 
 @contextmanager
-def reserved(path: str | Path, size: int) -> Iterator[IO[bytes]]:
+def reserved(path: str | Path, size: int, mode: int = 0o644) -> Iterator[IO[bytes]]:
     """Secure the room for a file beside its final place, then put it there when all went well.
 
     The room is really written, so that a full disk shows before a privacy budget is spent.
@@ -85,7 +85,7 @@ def reserved(path: str | Path, size: int) -> Iterator[IO[bytes]]:
                 yield file
                 file.truncate()
                 _settle(file)
-            Path(beside).chmod(0o644)
+            Path(beside).chmod(mode)
             Path(beside).replace(target)
         finally:
             Path(beside).unlink(missing_ok=True)

@@ -18,7 +18,8 @@ import torch
 
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.integers import quantise
-from aquatint.curator.read import Source, read
+from aquatint.curator.read import read
+from aquatint.curator.source import Source
 from aquatint.errors import DataError
 from aquatint.features.algebra import leaves
 from aquatint.features.base import FeatureMap, Rows

@@ -33,11 +33,11 @@ from scipy.stats import chi2
 from aquatint.accounting import Budget, Noised, calibrate
 from aquatint.analyst.compare.tails import joint, positive, two_sided
 from aquatint.comparison import CompareError, Difference, holm
-from aquatint.curator.accumulate import PrivateSum
 from aquatint.curator.compare.nulls import simulated_tail, weighted_tail
 from aquatint.curator.compare.roots import MOST_FEATURES
 from aquatint.curator.compare.trial import Conclusion
-from aquatint.curator.sketch import accumulate
+from aquatint.curator.gathering import accumulate
+from aquatint.curator.sums import PrivateSum
 from aquatint.features.base import FeatureMap
 from aquatint.features.grid import COUNT_STEPS, grid_of, sensitivity
 from aquatint.features.locations import Locations

@@ -9,6 +9,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
+from aquatint.curator.counting import count_cells, counted_marginals
 from aquatint.curator.encode import Notes
 from aquatint.curator.integers import quantise
 from aquatint.errors import DataError, PlanError
@@ -80,6 +81,8 @@ def sum_rows(plan: Plan, rows: Rows) -> tuple[Tensor, ...]:
 def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:
     """Sum one leaf over rows in exact integers, shape (dim,)."""
     if is_counting(leaf):
+        if counted_marginals(leaf) is not None:
+            return count_cells(leaf, rows) * int(grid_of(leaf).bound.high)
         counts = torch.zeros(leaf.dim, dtype=torch.int64)
         for tile in tiles(rows, leaf.tile):
             counts += _count(leaf, tile)
