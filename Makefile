@@ -21,7 +21,7 @@ help: ## show this list
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --editable '.[evaluate,images,learn]' --group dev
+	$(BIN)/pip install --quiet --editable '.[checkpoint,evaluate,images,learn,sql]' --group dev
 	@touch $@
 
 demo: $(READY) ## sketch a real health survey, draw a synthetic table from the release and judge it

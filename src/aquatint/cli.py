@@ -97,8 +97,11 @@ def plan(
 @app.command()
 def sketch(
     data: Annotated[
-        Path,
-        typer.Argument(help="a CSV, Parquet, Arrow or Feather file; images: a folder, .npz or idx"),
+        str,
+        typer.Argument(
+            help="CSV, Parquet, Arrow or Feather files: a path, a folder, 'part-*.parquet' or an "
+            "address; a database with --sql; images: a folder, .npz or idx"
+        ),
     ],
     schema: SchemaFile,
     epsilon: Epsilon,
@@ -114,10 +117,20 @@ def sketch(
     simulate: Annotated[
         int | None, typer.Option(help="seed of simulated noise, for benchmarks: NOT private")
     ] = None,
+    sql: Annotated[str | None, typer.Option(help="sketch the rows of this select")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="threads; default: all cores")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="keep here, encrypted, how far it came, to go on from there")
+    ] = None,
+    checkpoint_key: Annotated[
+        Path | None,
+        typer.Option(help="the file with its key; default: AQUATINT_CHECKPOINT_KEY"),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Spend a privacy budget once: read the rows, add noise, write the release."""
     from aquatint.cli_images import chosen_plan
+    from aquatint.curator.checkpoint import checkpoint_at
     from aquatint.curator.sketch import sketch as make
     from aquatint.schema import Schema
     from aquatint.show import release_text
@@ -137,6 +150,9 @@ def sketch(
             notes=None if quiet else _print_notes,
             progress=not quiet,
             device=device,
+            sql=sql,
+            workers=workers,
+            checkpoint=checkpoint and checkpoint_at(checkpoint, checkpoint_key),
         )
     if not quiet:
         release_text(release)

@@ -139,14 +139,13 @@ def _with_folders(part: Part, batch: pa.RecordBatch, wanted: list[str]) -> pa.Re
 def _parquet(
     part: Part, schema: Schema, wanted: list[str], rows: int, skip: int, tell: Tell
 ) -> Iterator[pa.RecordBatch]:
-    words = [name for name in wanted if hasattr(schema.columns.get(name), "categories")]
-    with (
-        reading(part),
-        part.system.open_input_file(part.place) as stream,
-        pq.ParquetFile(stream, read_dictionary=words, buffer_size=_BUFFER) as file,
-    ):
-        inside = _inside(part, file.schema_arrow.names, wanted)
-        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    with reading(part), part.system.open_input_file(part.place) as stream:
+        known = pq.read_metadata(stream)
+        fields = known.schema.to_arrow_schema()
+        inside = _inside(part, fields.names, wanted)
+        words = [name for name in inside if _is_listed(schema, name, fields.field(name).type)]
+        file = pq.ParquetFile(stream, metadata=known, read_dictionary=words, buffer_size=_BUFFER)
+        sizes = [known.row_group(i).num_rows for i in range(known.num_row_groups)]
         first = done = 0
         while first < len(sizes) and done + sizes[first] <= skip:
             done += sizes[first]
@@ -155,8 +154,14 @@ def _parquet(
         for batch in file.iter_batches(batch_size=rows, columns=inside, row_groups=groups):
             kept = batch.slice(max(0, min(batch.num_rows, skip - done)))
             done += batch.num_rows
-            tell(done / max(1, file.metadata.num_rows))
+            tell(done / max(1, known.num_rows))
             yield _with_folders(part, kept, wanted)
+
+
+def _is_listed(schema: Schema, name: str, kind: pa.DataType) -> bool:
+    """Whether a column is text out of a list: then a dictionary is quicker than the words."""
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return text and hasattr(schema.columns.get(name), "categories")
 
 
 def _arrow(part: Part, wanted: list[str], tell: Tell) -> Iterator[pa.RecordBatch]:
