@@ -1,6 +1,7 @@
 """A real cluster on this machine: the same integers, whatever happens to its processes."""
 
 import os
+import re
 import signal
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -33,7 +34,7 @@ COUNT = 3_000
 def spark():
     """Two executors of one core each, in two processes beside the driver's."""
     need_spark()
-    with session("local-cluster[2,1,1024]", **{"spark.task.maxFailures": "3"}) as found:
+    with session("local-cluster[2,1,1024]") as found:
         yield found
 
 
@@ -183,6 +184,26 @@ def test_dates_decimals_and_odd_names(spark, tmp_path):
     assert same(accumulate_spark(frame, plan), accumulate(rows, plan))
     only = Plan(schema, (PlannedBlock("count", Count(), 1.0),))
     assert accumulate_spark(frame, only).rows == 200
+
+
+def test_the_page_on_clusters_runs(spark, tmp_path, monkeypatch):
+    """Its examples need a session, which the tests of the other pages have not."""
+    count = 2_000
+    visits = {
+        "ward": ["A", "B", "C", "A"] * (count // 4),
+        "age": list(range(100)) * (count // 100),
+        "patient": [f"p{i // 3}" for i in range(count)],
+    }
+    pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs/how-to/sketch-on-a-cluster.md"
+    found = {"spark": spark}
+    examples = re.findall(r"^```py\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    for example in examples:  # Java has a working folder of its own
+        exec(example.replace("visits.parquet", str(tmp_path / "visits.parquet")), found)
+    assert len(examples) == 2
+    release = aq.load("visits.aqt")
+    assert abs(release.count - count) < 8 * release.block("count").stderr[0]
 
 
 def test_images_are_refused(frame):
