@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 2_000_000
 
 
-def page(contents: Contents, real: Mapping[str, Any] | None = None) -> str:
+def page(contents: Contents, real: object = None) -> str:
     """Write the page.
 
     Parameters

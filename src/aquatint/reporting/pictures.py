@@ -43,19 +43,19 @@ def column_chart(
     title = f"Distribution of {one.name}, with 95 % intervals"
     if isinstance(one.column, RANGED):
         edges = edges_of(one.column)
-        at = _at(one.column)
+        at = axis_form(one.column)
         given = {"title": title, "beside": other, "at": at, "tips": tips}
         return histogram(edges, np.maximum(value, 0), np.maximum(low, 0), high, **given)  # type: ignore[arg-type]
     shown = one.histogram  # a missing value is a bar like another
     value, low, high = (shown[what].to_numpy(dtype=float) for what in ("value", "low", "high"))
     parts = [np.maximum(value, 0), np.maximum(low, 0), high]
     parts += [] if beside is None else [beside[: len(value)]]
-    labels, parts = _commonest([str(n) for n in shown.index], parts)
+    labels, parts = most_common([str(n) for n in shown.index], parts)
     other = parts[3] if beside is not None else None
     return bars(labels, *parts[:3], title=title, beside=other, names=names, tips=tips)
 
 
-def _at(column: Column) -> Format:
+def axis_form(column: Column) -> Format:
     """Give how a place on a column's axis is written: a date as a date, and numbers short."""
     return partial(readable, column) if isinstance(column, (Date, Datetime)) else brief
 
@@ -66,7 +66,7 @@ def edges_of(column: Column) -> np.ndarray:
     return np.append(left, left[-1] + width[-1])
 
 
-def _commonest(
+def most_common(
     labels: Sequence[str], parts: Sequence[np.ndarray]
 ) -> tuple[list[str], list[np.ndarray]]:
     """Keep the commonest categories; the rest together get no interval, for theirs do not add."""
@@ -100,7 +100,7 @@ def _grouped(model: Mixture, name: str) -> tuple[list[str], np.ndarray]:
         edges = edges_of(column)
         size = column.present_cells
         parts = np.array_split(np.arange(size), min(size, SIDE))
-        labels = [f"{_at(column)(edges[p[0]])}–" for p in parts]
+        labels = [f"{axis_form(column)(edges[p[0]])}–" for p in parts]
         if column.missing:
             parts, labels = [*parts, np.array([size])], [*labels, names[-1]]
     else:
