@@ -6,6 +6,7 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from math import exp
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -42,6 +43,7 @@ def page(contents: Contents, real: object = None) -> str:
             contents=contents,
             release=release,
             promise=promise(release),
+            times=_times(release.statement.epsilon),
             facts=technical(release),
             public=assumed_public(release),
             not_covered=NOT_COVERED,
@@ -54,6 +56,11 @@ def page(contents: Contents, real: object = None) -> str:
         msg = f"the report has {len(text.encode()) / 1e6:.1f} MB, more than 2: too many columns"
         raise DataError(msg)
     return text
+
+
+def _times(epsilon: float) -> str:
+    """Write e to the power of epsilon; of a promise that means nothing, no long number."""
+    return f"{exp(epsilon):.3g}" if epsilon <= 20 else "more than a hundred million"
 
 
 @cache
