@@ -75,11 +75,16 @@ def legend(figure: Figure, *entries: tuple[str, str]) -> None:
 
 
 def short(text: str, most: int) -> str:
+    """Leave out the middle of a long name, and keep matplotlib from reading it as a formula."""
+    return plain(shortened(text, most))
+
+
+def shortened(text: str, most: int) -> str:
     """Leave out the middle of a long name: names often begin, or end, alike."""
-    if len(text) > most:
-        tail = most // 2
-        text = f"{text[: most - 1 - tail]}…{text[-tail:]}"
-    return plain(text)
+    if len(text) <= most:
+        return text
+    tail = most // 2
+    return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
 def plain(text: str) -> str:
