@@ -21,7 +21,9 @@ from aquatint.cli_images import pretrain
 from aquatint.cli_learn import learn
 from aquatint.cli_query import query
 from aquatint.cli_sample import sample
+from aquatint.cli_serve import serve
 from aquatint.cli_spending import unspent_if_interrupted
+from aquatint.cli_studio import studio
 from aquatint.errors import AquatintError
 
 if TYPE_CHECKING:
@@ -186,6 +188,8 @@ app.command()(learn)
 app.command()(compare)
 app.command("compare-private")(compare_private)
 app.command()(evaluate)
+app.command()(serve)
+app.command()(studio)
 
 
 @app.command()

@@ -1,1 +1,1 @@
-"""Pages in the browser, on this machine only: for analysts (`serve`) and for curators (`studio`)."""
+"""Pages in the browser, on this machine only: for analysts (`serve`), for curators (`studio`)."""

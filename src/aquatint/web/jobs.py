@@ -28,16 +28,13 @@ class Job(Generic[T]):
 
     def __init__(self, what: str, work: Callable[[], T], *, must_end: bool = False) -> None:
         self.what, self._work = what, work
-        self.label, self.done, self.total = what, 0, None
+        self.label, self.done = what, 0
+        self.total: int | None = None
         self.problem: str | None = None
         self._result: list[T] = []
         self._begun = monotonic()
         self._seconds: float | None = None
         self._thread = Thread(target=self._run, daemon=not must_end, name=f"aquatint {what}")
-
-    label: str
-    done: int
-    total: int | None
 
     def start(self) -> Job[T]:
         """Begin."""
@@ -81,7 +78,7 @@ class Job(Generic[T]):
                 found = self._work()
         except AquatintError as error:
             self.problem = str(error)
-        except Exception as error:  # noqa: BLE001  # a page has to say that its work failed
+        except Exception as error:  # a page has to say that its work failed
             self.problem = f"This failed in a way that we did not foresee ({type(error).__name__})."
         else:
             self._result.append(found)

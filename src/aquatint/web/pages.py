@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import traceback
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -19,6 +21,8 @@ from aquatint.errors import AquatintError
 from aquatint.web.forms import Form
 
 Handler = Callable[["Visit"], Response]
+LOG = logging.getLogger("aquatint.web")
+UNFORESEEN = "This failed in a way that we did not foresee ({}): please report it."
 
 
 def _environment() -> Environment:
@@ -56,7 +60,7 @@ class Visit:
         """Fill in a template."""
         known = {"secret": self.request.scope.get("secret", ""), "here": self.where}
         page = self.templates.get_template(template)
-        return HTMLResponse(page.render(**self._shared, **known, **context), status)
+        return HTMLResponse(page.render({**self._shared, **known, **context}), status)
 
     def problem(self, why: str, status: int = 422) -> Response:
         """Say what is wrong, in a part of a page or on a page of its own."""
@@ -76,9 +80,7 @@ class Visit:
         return Response(content, media_type=kind, headers=headers)
 
 
-def route(
-    path: str, handler: Handler, shared: dict[str, Any], method: str = "GET"
-) -> Route:
+def route(path: str, handler: Handler, shared: dict[str, Any], method: str = "GET") -> Route:
     """Answer a path by a plain function, in a thread, so that the server stays awake."""
 
     async def answered(request: Request) -> Response:
@@ -93,6 +95,11 @@ def _answer(handler: Handler, visit: Visit) -> Response:
         return handler(visit)
     except AquatintError as error:
         return visit.problem(str(error))
+    except Exception as error:  # the server stays alive, whatever happens
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        # Not the text: it may hold values.
+        LOG.error("%s at %s:%s", type(error).__name__, place.filename, place.lineno)
+        return visit.problem(UNFORESEEN.format(type(error).__name__), 500)
 
 
 def static() -> list[BaseRoute]:
@@ -105,13 +112,9 @@ def static() -> list[BaseRoute]:
 
 
 def nowhere(shared: dict[str, Any]) -> dict[Any, Any]:
-    """Say of paths that do not exist, and of what nobody foresaw, that it is so."""
+    """Say of paths that do not exist that it is so."""
 
     async def missing(request: Request, _: Exception) -> Response:
         return Visit(request, shared).problem("There is no such page: see the links above.", 404)
 
-    async def failed(request: Request, error: Exception) -> Response:
-        why = f"This failed in a way that we did not foresee ({type(error).__name__})."
-        return Visit(request, shared).problem(why, 500)
-
-    return {404: missing, 405: missing, 500: failed}
+    return {404: missing, 405: missing}

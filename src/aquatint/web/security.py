@@ -116,7 +116,9 @@ class Gate:
         if self._knows(headers):
             return _onward()
         if self._session is not None or not _same(token, self._token):
-            why = "This address was used already, or is wrong: start the server again for a new one."
+            why = (
+                "This address was used already, or is wrong: start the server again for a new one."
+            )
             raise Refused(403, why)
         self._session = secrets.token_urlsafe(32)
         answer = _onward()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -32,7 +33,11 @@ def analyst_app(paths: Sequence[str | Path], *, fit: bool = True) -> Starlette:
         Whether to fit models as soon as the server starts.
     """
     shelf = Shelf([Path(path) for path in paths])
-    shared = {"app": "serve", "releases": shelf.opened, "title": shelf.opened[0].name}
+    shared: dict[str, Any] = {
+        "app": "serve",
+        "releases": shelf.opened,
+        "title": shelf.opened[0].name,
+    }
 
     @asynccontextmanager
     async def begun(_: Starlette) -> AsyncIterator[None]:
@@ -47,7 +52,7 @@ def analyst_app(paths: Sequence[str | Path], *, fit: bool = True) -> Starlette:
     return made
 
 
-def _routes(shelf: Shelf, shared: dict[str, object]) -> list[BaseRoute]:
+def _routes(shelf: Shelf, shared: dict[str, Any]) -> list[BaseRoute]:
     def of_one(handler: OfOne) -> Handler:
         return lambda visit: handler(visit, shelf.find(_number(visit, "place")))
 

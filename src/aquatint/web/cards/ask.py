@@ -31,12 +31,11 @@ def _form(opened: Opened, sql: str) -> dict[str, Any]:
     schema = opened.release.schema
     kinds = {n: isinstance(c, RANGED) for n, c in schema.columns.items()}
     grouped = [n for n, ranged in kinds.items() if not ranged]
-    label = schema.label if schema.label in grouped else (grouped or [None])[0]
-    start = f"select {filters.name_in_sql(label)}, count(*) as people from data " if label else ""
-    start += f"group by {filters.name_in_sql(label)}" if label else "select count(*) from data"
+    label = schema.label if schema.label in grouped else (grouped or [""])[0]
+    first = filters.question(schema, Form({"group": [label]}))
     return {
         "opened": opened,
-        "sql": sql or start,
+        "sql": sql or first,
         "words": filters.words(schema),
         "statistics": filters.STATISTICS,
         "numbers": [n for n, ranged in kinds.items() if ranged],
@@ -103,9 +102,11 @@ def _shown(opened: Opened, sql: str) -> dict[str, Any]:
 def _charts(found: pd.DataFrame, keys: list[str]) -> list[str]:
     """Draw each statistic over its groups, if there are not too many."""
     drawn = []
-    for statistic, part in found.groupby("statistic", sort=False):
-        part = part.head(MOST_POINTS)
-        labels = [", ".join(str(v) for v in line) or str(statistic) for line in part[keys].to_numpy()]
+    for statistic, lines in found.groupby("statistic", sort=False):
+        part = lines.head(MOST_POINTS)
+        labels = [
+            ", ".join(str(v) for v in line) or str(statistic) for line in part[keys].to_numpy()
+        ]
         ends = part["value"], part["low"], part["high"]
         title = f"{statistic}, with 95 % intervals"
         drawn.append(charts.points_with_intervals(labels, *ends, title=title, form=short_number))

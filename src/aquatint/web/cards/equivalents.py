@@ -30,7 +30,7 @@ def _command(*words: object) -> str:
 def shown(path: Path) -> Same:
     """Describe a release and its columns."""
     python = [_opened(path), "query = aq.Query(release)"]
-    python += [f"for column in release.schema.columns:\n    print(query.histogram(column))"]
+    python += ["for column in release.schema.columns:\n    print(query.histogram(column))"]
     commands = [_command("show", path), _command("query", path, "--describe")]
     return Same("\n".join(python), "\n".join(commands))
 

@@ -21,17 +21,37 @@ STATISTICS = {
     "median": "median",
     "stddev": "standard deviation",
     "sum": "sum",
-    "share": "share of rows in each category",
 }
 FUNCTIONS = (
     *("count(*)", "avg(", "sum(", "median(", "quantile(", "stddev(", "var(", "corr("),
-    *("covar_samp(", "count(distinct ", "case when ", "select ", "from data ", "where ", "group by "),
-    *("having ", "order by ", "limit ", "between ", "in (", "is null", "is not null", "and ", "or "),
+    *(
+        "covar_samp(",
+        "count(distinct ",
+        "case when ",
+        "select ",
+        "from data ",
+        "where ",
+        "group by ",
+    ),
+    *(
+        "having ",
+        "order by ",
+        "limit ",
+        "between ",
+        "in (",
+        "is null",
+        "is not null",
+        "and ",
+        "or ",
+    ),
 )
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _RESERVED = frozenset(
-    "select from where group by having order limit and or not in is null between like case when then "
-    "else end as distinct true false on join left right union all asc desc data".split()
+    (
+        *("select", "from", "where", "group", "by", "having", "order", "limit", "and", "or", "not"),
+        *("in", "is", "null", "between", "like", "case", "when", "then", "else", "end", "as", "on"),
+        *("distinct", "true", "false", "join", "left", "right", "union", "all", "asc", "desc"),
+    )
 )
 MOST_WORDS = 5_000
 
@@ -97,29 +117,19 @@ def question(schema: Schema, form: Form) -> str:
         if name and name not in schema.columns:
             msg = f"there is no column {name[:80]!r}"
             raise DataError(msg)
-    if what not in {"count", "share"} and not column:
+    if what != "count" and not column:
         msg = f"choose the column of which to give the {STATISTICS[what]}"
         raise DataError(msg)
-    if what == "share":
-        group = group or column
-        if not group:
-            msg = "choose the column whose categories to give shares of"
-            raise DataError(msg)
-    counted = {"count": "count(*) as people", "share": "count(*) as people"}
-    said = counted.get(what) or f"{what}({name_in_sql(column)}) as {what}"
+    said = "count(*) as people" if what == "count" else f"{what}({name_in_sql(column)}) as {what}"
     if group and isinstance(schema.columns[group], RANGED):
         msg = f"{group!r} has numbers, which make no groups: choose a column with categories"
         raise DataError(msg)
     key = name_in_sql(group) if group else ""
     where = condition(schema, form)
-    return "".join(
-        [
-            # Nothing executes this text: it is parsed, and answered from the release alone.
-            f"select {key + ', ' if key else ''}{said} from data",
-            f" where {where}" if where else "",
-            f" group by {key}" if key else "",
-        ]
-    )
+    # Nothing executes this text: it is parsed, and answered from the release alone.
+    asked = f"select {key}, {said} from data" if key else f"select {said} from data"  # noqa: S608
+    asked += f" where {where}" if where else ""
+    return asked + (f" group by {key}" if key else "")
 
 
 def words(schema: Schema) -> str:

@@ -31,8 +31,8 @@ class Opened:
         The model that rows are drawn from, and estimators trained on.
     """
 
-    def __init__(self, path: Path, name: str, release: Release) -> None:
-        self.path, self.name, self.release = path, name, release
+    def __init__(self, place: int, path: Path, name: str, release: Release) -> None:
+        self.place, self.path, self.name, self.release = place, path, name, release
         self.table = not release.schema.images
         self.lock = Lock()
         self.asking: Job[list[Described]] = Job("fitting a model for questions", self._ask)
@@ -64,7 +64,8 @@ class Shelf:
         if len(set(names)) < len(names):
             msg = "the same file is given twice: give each release once"
             raise DataError(msg)
-        self.opened = [Opened(p, n, load(p)) for p, n in zip(paths, names, strict=True)]
+        named = zip(paths, names, strict=True)
+        self.opened = [Opened(i, p, n, load(p)) for i, (p, n) in enumerate(named)]
         self._jobs: dict[int, Job[Any]] = {}
         self._numbers: Iterator[int] = count(1)
         self._fits = Thread(target=self._fit, daemon=True, name="aquatint fits")

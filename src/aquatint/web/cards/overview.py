@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from starlette.responses import Response
 
-from aquatint.analyst.query.describe import Described, readable
+from aquatint.analyst.query.answers import Answer
+from aquatint.analyst.query.describe import Described, readable, short_number
 from aquatint.columns import RANGED, Image, Ordered, bin_edges
 from aquatint.release.card import NOT_COVERED, promise, technical
 from aquatint.release.histograms import histograms
@@ -57,7 +58,7 @@ def _columns(opened: Opened) -> dict[str, Any]:
 def _described(one: Described, opened: Opened) -> dict[str, Any]:
     """Show a column by what the model and the counts say together."""
     told = [
-        (name, readable(one.column, found.value), _between(one.column, name, found))
+        (name, _written(one.column, name, found.value), _between(one.column, name, found))
         for name, found in one.statistics.items()
         if name != "missing"
     ]
@@ -68,16 +69,20 @@ def _described(one: Described, opened: Opened) -> dict[str, Any]:
     return _shown(opened, one.name, one.histogram, told)
 
 
-def _between(column: Any, name: str, found: Any) -> str:
-    form = (lambda x: f"{x:,.4g}") if name == "standard deviation" else partial(readable, column)
-    return f"{form(found.low)} to {form(found.high)}"
+def _written(column: Any, name: str, number: float) -> str:
+    """Write a date as a date, but its deviation in days as a number."""
+    return short_number(number) if name == "standard deviation" else readable(column, number)
+
+
+def _between(column: Any, name: str, found: Answer) -> str:
+    return " to ".join(_written(column, name, end) for end in (found.low, found.high))
 
 
 def _counted(opened: Opened) -> list[dict[str, Any]]:
     """Show columns by their own noisy counts alone: at once, without a model."""
     release, rows = opened.release, max(opened.release.count, 1.0)
     known = histograms(release.blocks)
-    shown = []
+    shown: list[dict[str, Any]] = []
     for name, column in release.schema.columns.items():
         if name not in known:
             shown.append({"name": name, "kind": column.kind, "chart": None, "told": []})
