@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from threading import Lock, Thread
@@ -48,6 +50,7 @@ class Opened:
 
     def _ask(self) -> list[Described]:
         with self.lock:
+            _ = self.query.model  # by itself, so that its own progress is heard
             return describe(self.query)
 
     def _draw(self) -> Synthesizer:
@@ -78,6 +81,9 @@ class Shelf:
         tables = [opened for opened in self.opened if opened.table]
         for job in [job for one in tables for job in (one.asking, one.drawing)]:
             job.start().wait()
+        for module in ("sklearn.ensemble", "sklearn.linear_model", "skops.io"):
+            with suppress(ImportError):  # they take seconds, and a model is asked for later
+                import_module(module)
 
     def find(self, place: int) -> Opened:
         """Give a release by its place."""
