@@ -26,9 +26,9 @@ from math import isfinite
 
 import numpy as np
 
-from aquatint.report import marks
-from aquatint.report.marks import Numbers, ends_of, floats
-from aquatint.report.svg import (
+from aquatint.reporting import marks
+from aquatint.reporting.marks import Numbers, ends_of, floats
+from aquatint.reporting.svg import (
     Format,
     brief,
     element,

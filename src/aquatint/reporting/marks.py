@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element  # writes only
 
 import numpy as np
 
-from aquatint.report.svg import (
+from aquatint.reporting.svg import (
     LETTER,
     Format,
     Scale,
