@@ -104,7 +104,7 @@ def _answer(handler: Handler, visit: Visit) -> Response:
 
 def static() -> list[BaseRoute]:
     """Give the style sheets and the scripts, all of them in this package."""
-    homes = {"/static": "aquatint.web", "/charts": "aquatint.report"}
+    homes = {"/static": "aquatint.web", "/charts": "aquatint.reporting"}
     return [
         Mount(path, StaticFiles(directory=str(files(home) / "static")))
         for path, home in homes.items()

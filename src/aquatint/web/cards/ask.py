@@ -12,7 +12,7 @@ from aquatint.analyst.query.describe import short_number
 from aquatint.analyst.query.text import LEGEND
 from aquatint.columns import RANGED
 from aquatint.errors import DataError
-from aquatint.report import charts
+from aquatint.reporting import charts
 from aquatint.web.cards import equivalents, filters
 from aquatint.web.cards.opened import Opened
 from aquatint.web.forms import Form
@@ -99,7 +99,7 @@ def _shown(opened: Opened, sql: str) -> dict[str, Any]:
     }
 
 
-def _charts(found: pd.DataFrame, keys: list[str]) -> list[str]:
+def _charts(found: pd.DataFrame, keys: list[str]) -> list[tuple[str, str]]:
     """Draw each statistic over its groups, if there are not too many."""
     drawn = []
     for statistic, lines in found.groupby("statistic", sort=False):
@@ -109,7 +109,8 @@ def _charts(found: pd.DataFrame, keys: list[str]) -> list[str]:
         ]
         ends = part["value"], part["low"], part["high"]
         title = f"{statistic}, with 95 % intervals"
-        drawn.append(charts.points_with_intervals(labels, *ends, title=title, form=short_number))
+        chart = charts.points_with_intervals(labels, *ends, title=title, form=short_number)
+        drawn.append((str(statistic), chart))
     return drawn[:6]
 
 

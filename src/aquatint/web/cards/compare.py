@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from aquatint.analyst.compare.front import compare
 from aquatint.errors import DataError
-from aquatint.report import charts
+from aquatint.reporting import charts
 from aquatint.web.cards import equivalents
 from aquatint.web.cards.opened import Shelf
 from aquatint.web.pages import Visit

@@ -23,22 +23,28 @@ def _opened(path: Path, *more: str) -> str:
     return "\n".join(["import aquatint as aq", *more, "", f"release = aq.load({str(path)!r})"])
 
 
-def _command(*words: object) -> str:
-    return shlex.join(["aquatint", *map(str, words)])
+def command_line(*words: object) -> str:
+    """Write a command for a shell: SQL in double quotes where that reads better."""
+    return " ".join(["aquatint", *(_word(str(word)) for word in words)])
+
+
+def _word(word: str) -> str:
+    plain = "'" in word and not set(word) & set('"$`\\!\n')
+    return f'"{word}"' if plain else shlex.quote(word)
 
 
 def shown(path: Path) -> Same:
     """Describe a release and its columns."""
     python = [_opened(path), "query = aq.Query(release)"]
     python += ["for column in release.schema.columns:\n    print(query.histogram(column))"]
-    commands = [_command("show", path), _command("query", path, "--describe")]
+    commands = [command_line("show", path), command_line("query", path, "--describe")]
     return Same("\n".join(python), "\n".join(commands))
 
 
 def asked(path: Path, sql: str) -> Same:
     """Ask a question."""
     python = f"{_opened(path)}\nquery = aq.Query(release)\nfound = query.sql({sql!r})\nprint(found)"
-    return Same(python, _command("query", path, sql))
+    return Same(python, command_line("query", path, sql))
 
 
 def drawn(path: Path, count: int, where: str | None, seed: int, suffix: str = "csv") -> Same:
@@ -56,10 +62,10 @@ def drawn(path: Path, count: int, where: str | None, seed: int, suffix: str = "c
     condition = ("--where", where) if where else ()
     draw = ("-n", count, *condition, "--seed", seed, "-o", f"rows.{suffix}")
     if seed == 0:
-        return Same(python, _command("sample", path, *draw))
+        return Same(python, command_line("sample", path, *draw))
     model = f"{path.stem}.model"
-    fit = _command("sample", path, "-n", 1, "--seed", 0, "--save", model, "-o", f"one.{suffix}")
-    return Same(python, "\n".join([fit, _command("sample", model, *draw)]))
+    fit = command_line("sample", path, "-n", 1, "--seed", 0, "--save", model, "-o", f"one.{suffix}")
+    return Same(python, "\n".join([fit, command_line("sample", model, *draw)]))
 
 
 def learned(path: Path, model: str, schema: Schema, target: str) -> Same:
@@ -77,7 +83,7 @@ def learned(path: Path, model: str, schema: Schema, target: str) -> Same:
             f"aq.save_learned(trained, {output!r})",
         ]
     )
-    command = _command("learn", path, "--model", model, "--target", target, "-o", output)
+    command = command_line("learn", path, "--model", model, "--target", target, "-o", output)
     return Same(python, command)
 
 
@@ -95,4 +101,4 @@ def compared(first: Path, second: Path, alpha: float, *, conservative: bool) -> 
         ]
     )
     flags = ["--conservative"] if conservative else []
-    return Same(python, _command("compare", first, second, "--alpha", alpha, *flags, "--where"))
+    return Same(python, command_line("compare", first, second, "--alpha", alpha, *flags, "--where"))

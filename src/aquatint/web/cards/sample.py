@@ -69,7 +69,10 @@ def draw(visit: Visit, opened: Opened) -> Response:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    """Write a value as people do: a day without its midnight."""
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return str(value).removesuffix(" 00:00:00")
 
 
 def download(visit: Visit, opened: Opened) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,11 @@ from starlette.responses import Response
 from aquatint.curator.encode import Notes
 from aquatint.curator.sketch import sketch
 from aquatint.errors import DataError
+from aquatint.release import load
 from aquatint.release.card import promise
 from aquatint.schema import Schema
-from aquatint.web.cards.equivalents import Same
+from aquatint.reporting.front import report
+from aquatint.web.cards.equivalents import Same, command_line
 from aquatint.web.jobs import Job
 from aquatint.web.pages import Visit
 from aquatint.web.steps import budgeting
@@ -66,8 +67,8 @@ def same(session: Session) -> Same:
         ]
     )
     words = [w for name, value in options.items() for w in (f"--{name}", str(value))]
-    command = ["aquatint", "sketch", file, "--schema", schema, *words, "-o", spending.output]
-    return Same(python, shlex.join(command))
+    words += ["-o", spending.output]
+    return Same(python, command_line("sketch", file, "--schema", schema, *words))
 
 
 def spend(visit: Visit, session: Session) -> Response:
@@ -129,6 +130,15 @@ def done(visit: Visit, session: Session) -> Response:
     return visit.show(template, job=session.work, **_shown(session))
 
 
+def _report(session: Session, release: Path) -> Job[Path]:
+    """Write the report, apart from the release: that is made, whatever becomes of this."""
+    if session.report is None:
+        written = release.with_suffix(".html")
+        session.report = Job("writing the report", lambda: report(load(release), written)).start()
+        session.report.wait(0.3)
+    return session.report
+
+
 def _account(session: Session) -> Any:
     book = session.book()
     return book.account(session.spending.dataset) if book and session.spending else None
@@ -146,6 +156,7 @@ def _shown(session: Session) -> dict[str, Any]:
     )
     return {
         "outcome": found,
+        "report": _report(session, found.files["release"]),
         "spending": spending,
         "account": _account(session),
         "twice": twice,
@@ -157,10 +168,13 @@ def _shown(session: Session) -> dict[str, Any]:
 def file(visit: Visit, session: Session) -> Response:
     """Give one of the files that were written."""
     which = str(visit.request.path_params["which"])
-    if session.work is None or not session.work.ready or which not in session.work.result.files:
+    files = dict(session.work.result.files) if session.work and session.work.ready else {}
+    if session.report is not None and session.report.ready:
+        files["report"] = session.report.result
+    if which not in files:
         msg = "there is no such file yet"
         raise DataError(msg)
-    path = session.work.result.files[which]
+    path = files[which]
     return visit.download(path.read_bytes(), path.name, FILES[which])
 
 

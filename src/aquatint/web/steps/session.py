@@ -56,6 +56,7 @@ class Session:
     typed: dict[str, str] = field(default_factory=dict)
     spending: Spending | None = None
     work: Job[Outcome] | None = None
+    report: Job[Path] | None = None
 
     @property
     def locked(self) -> bool:
@@ -87,4 +88,4 @@ class Session:
 
     def again(self) -> None:
         """Begin another release with the same schema; the spending is to be chosen anew."""
-        self.work, self.spending, self.typed = None, None, {}
+        self.work, self.report, self.spending, self.typed = None, None, None, {}
