@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from aquatint.release import Release as Release
     from aquatint.release import load as load
     from aquatint.release.networks import attach as attach
+    from aquatint.reporting.front import report as report
     from aquatint.schema import Schema as Schema
     from aquatint.table_plan import plan as plan
 
@@ -89,6 +90,7 @@ _HOME = {
     "plan": "table_plan",
     "preview": "previewing",
     "query": "analyst.query.front",
+    "report": "reporting.front",
     "sample": "analyst.synthesize.front",
     "save_learned": "analyst.learn.files",
     "scf_test": "compare_recipes",

@@ -14,7 +14,7 @@ from aquatint.features.marginals import Marginals
 from aquatint.planning import Plan, noise_of
 from aquatint.table_plan import rebalanced
 
-_GAUSSIAN, _LAPLACE = 1.96, 2.118
+GAUSSIAN, LAPLACE = 1.96, 2.118
 """Standard deviations within which 95 % of the noise lies; ln 20/√2 for Laplace noise."""
 
 
@@ -66,7 +66,7 @@ def preview(plan: Plan, *, rows: int, epsilon: float, delta: float) -> Preview:
         deviation = _deviation(leaves(block.map)[0], parts[0], budget)
         size = (block.map.dim, block.adaptive)
         blocks.append(BlockPreview(block.name, block.map.kind, *size, block.share, deviation))
-        wide = deviation * (_LAPLACE if budget.pure else _GAUSSIAN)
+        wide = deviation * (LAPLACE if budget.pure else GAUSSIAN)
         expected.extend(_questions(plan, block.name, block.map, wide, rows))
     return Preview(rows, budget, tuple(blocks), tuple(expected))
 
