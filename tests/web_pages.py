@@ -58,8 +58,8 @@ def released(path: Path, rows: pd.DataFrame, declared: Schema | None = None) -> 
 class Guest:
     """Somebody at a page: a client in this process, with the manners of a browser."""
 
-    def __init__(self, app, *, enter: bool = True, **options) -> None:
-        self.gate = Gate(app, port=PORT, token=TOKEN)
+    def __init__(self, app, *, enter: bool = True, gate: Gate | None = None, **options) -> None:
+        self.gate = gate or Gate(app, port=PORT, token=TOKEN)
         self.client = TestClient(self.gate, base_url=ORIGIN, follow_redirects=False, **options)
         self.secret = ""
         if enter:

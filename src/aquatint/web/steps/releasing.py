@@ -14,8 +14,8 @@ from aquatint.curator.sketch import sketch
 from aquatint.errors import DataError
 from aquatint.release import load
 from aquatint.release.card import promise
-from aquatint.schema import Schema
 from aquatint.reporting.front import report
+from aquatint.schema import Schema
 from aquatint.web.cards.equivalents import Same, command_line
 from aquatint.web.jobs import Job
 from aquatint.web.pages import Visit

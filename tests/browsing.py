@@ -7,13 +7,13 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 AXE = ROOT / "tests" / "vendor" / "axe-4.14.0.min.js"
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-extensions"),
 ]
-PATIENT = 90_000
+PATIENT = 40_000
 """Milliseconds to wait on a busy machine."""
 
 
@@ -45,7 +45,7 @@ class Browsing:
         )
         context.set_default_timeout(PATIENT)
         context.on("request", lambda request: self.asked.append(request.url))
-        context.on("console", lambda message: self._hear(message))
+        context.on("console", self._hear)
         context.on("dialog", lambda dialog: self.said.append(f"dialog: {dialog.message}"))
         return context
 
