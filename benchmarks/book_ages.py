@@ -24,7 +24,7 @@ from compare_real import whole
 from runs import DELTA, RESULTS, Found, Job, Log, Settings, run_all
 
 import aquatint as aq
-from aquatint.curator.sketch import accumulate
+from aquatint.curator.gathering import accumulate
 from aquatint.schema import Schema
 
 ROWS, BLOCK = 2500, 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from time import monotonic
 
@@ -12,6 +13,38 @@ PATIENCE = 2.0
 """Seconds before a bar appears."""
 
 Advance = Callable[[int], None]
+Tell = Callable[[str, int, int | None], None]
+_LISTENER: ContextVar[Tell | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(tell: Tell) -> Iterator[None]:
+    """Tell a function of progress instead of a terminal: what, how much of it, and of how much."""
+    token = _LISTENER.set(tell)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+@contextmanager
+def _told(tell: Tell, label: str, total: int | None) -> Iterator[Advance]:
+    """Tell a listener of this work, and of none that it is made of."""
+    done = 0
+    one_at_a_time = Lock()
+
+    def advance(amount: int) -> None:
+        nonlocal done
+        with one_at_a_time:
+            done += amount
+            tell(label, done, total)
+
+    token = _LISTENER.set(None)
+    tell(label, 0, total)
+    try:
+        yield advance
+    finally:
+        _LISTENER.reset(token)
 
 
 @contextmanager
@@ -27,6 +60,10 @@ def track(
     Where the total is not known but the `share` that is done, between 0 and 1, the time left
     follows from that.
     """
+    if (listener := _LISTENER.get()) is not None:
+        with _told(listener, label, total) as advance:
+            yield advance
+        return
     if not (show and sys.stderr.isatty()):
         yield lambda _: None
         return
@@ -53,7 +90,7 @@ def track(
     done = 0
     one_at_a_time = Lock()
 
-    def advance(amount: int) -> None:
+    def show_more(amount: int) -> None:
         nonlocal done
         with one_at_a_time:
             done += amount
@@ -67,6 +104,6 @@ def track(
                 )
 
     try:
-        yield advance
+        yield show_more
     finally:
         bar.stop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import astuple, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
+from aquatint.accounting import Budget, Noised
 from aquatint.curator.checkpoint import Seal
 from aquatint.curator.choosing import scores
 from aquatint.curator.encode import Notes
 from aquatint.curator.ledger import Ledger, Reservation
 from aquatint.curator.noise import add_noise, choose, chooser, simulator
-from aquatint.curator.spending import look_before, uninterrupted
+from aquatint.curator.spending import look_before, most_loss, possible_noise, uninterrupted
 from aquatint.curator.sums import PrivateSum
 from aquatint.errors import BudgetError, LedgerError
 from aquatint.features import FeatureMap, leaves
@@ -36,7 +36,7 @@ from aquatint.progress import track
 from aquatint.release.archive import reserved, to_bytes
 from aquatint.release.model import Block, Release, Statement
 from aquatint.schema import Schema
-from aquatint.table_plan import extremes, rebalanced
+from aquatint.table_plan import rebalanced
 
 
 def release_once(
@@ -60,8 +60,7 @@ def release_once(
     With a seal the release is made and locked away first, then paid for, then published: whenever
     the process dies, the next run publishes the same noise and pays for it once.
     """
-    noise = noise_of(plan, budget)
-    possible = [noise, *(noise_of(each, budget) for each in extremes(plan))]
+    possible = possible_noise(plan, budget)
     if simulate is not None and ledger is not None:
         msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
         raise BudgetError(msg)
@@ -76,7 +75,7 @@ def release_once(
                 notes(private.notes)
             look_before(private.rows, budget, depth=4)
             make = partial(
-                finish, private, budget, noise=noise, simulate=simulate, progress=progress
+                finish, private, budget, noise=possible[0], simulate=simulate, progress=progress
             )
         with ExitStack() as room:
             file = room.enter_context(reserved(output, _size(plan))) if output else None
@@ -240,9 +239,7 @@ def _reservation(
     if ledger is None or dataset is None:
         yield None
         return
-    measure = laplace_loss if budget.pure else gaussian_loss
-    losses = [measure([part for parts in noise for part in parts]) for noise in possible]
-    loss = Loss(*(max(values) for values in zip(*map(astuple, losses), strict=True)))
+    loss = most_loss(budget, possible)
     protects = plan.schema.privacy.protects
     with Ledger(ledger).reserve(dataset, loss, budget, protects) as hold:
         yield hold

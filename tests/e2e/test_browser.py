@@ -1,0 +1,438 @@
+"""Journeys through the pages in a real browser, errors included.
+
+Every journey also checks that no request leaves loopback and that the browser complains of nothing,
+such as a breach of the content policy; pages are looked at by axe, and kept as pictures.
+"""
+
+import io
+import re
+import time
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from browsing import FLAGS, Browsing, chromium, pictures_folder, serious
+from web_pages import COLUMNS, people, released, schema
+
+import aquatint as aq
+from aquatint.web.serve import analyst_app
+from aquatint.web.server import in_background
+from aquatint.web.studio import studio_app
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no chromium here: apt has one")
+HOSTILE = {
+    "<script>alert(1)</script>": {"kind": "boolean"},
+    '"><img src=x onerror=alert(2)>': {"kind": "categorical", "categories": ["{{7*7}}", "</td>"]},
+    "שלום עולם": {"kind": "categorical", "categories": ["כן", "לא"]},
+    "a' or 1=1 --": {"kind": "integer", "bounds": [0, 9], "bins": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two releases that differ, and one with names that mean harm."""
+    path = tmp_path_factory.mktemp("releases")
+    released(path / "people.aqt", people(0))
+    released(path / "older.aqt", people(1, older=0.6))
+    rows = pd.DataFrame({n: [0, 1] * 200 for n in HOSTILE})
+    first, second, third, _ = HOSTILE
+    rows[first] = rows[first] == 1
+    rows[second] = rows[second].map({0: "{{7*7}}", 1: "</td>"})
+    rows[third] = rows[third].map({0: "כן", 1: "לא"})
+    released(path / "hostile.aqt", rows, schema(HOSTILE, name="<b>bold</b>", label=None))
+    return path
+
+
+@pytest.fixture(scope="module")
+def analyst(browser, folder):
+    app = analyst_app([folder / f"{name}.aqt" for name in ("people", "older", "hostile")])
+    with in_background(app) as address:
+        yield Browsing(browser, address, pictures_folder())
+
+
+@pytest.fixture
+def visit(analyst):
+    yield analyst
+    analyst.close()
+
+
+@pytest.fixture
+def studio(browser, tmp_path):
+    people(0).to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "notes").mkdir()
+    with in_background(studio_app(tmp_path)) as address:
+        opened = Browsing(browser, address, pictures_folder())
+        opened.folder = tmp_path
+        yield opened
+        opened.close()
+
+
+def text(page, selector):
+    return page.locator(selector).first.inner_text()
+
+
+def downloaded(page, selector) -> tuple[str, bytes]:
+    with page.expect_download() as coming:
+        page.click(selector)
+    return coming.value.suggested_filename, Path(coming.value.path()).read_bytes()
+
+
+def test_see_the_release(visit):
+    page = visit.open("/")
+    assert "(2, 1e-06)-differentially private" in text(page, ".promise")
+    assert page.locator(".columns svg.chart").count() == len(COLUMNS), "at once, without a model"
+    page.wait_for_selector("dl.told:has-text('quartile')")
+    assert page.locator(".columns svg.chart").count() == len(COLUMNS)
+    assert page.locator(".grade").count() >= 4
+    visit.picture(page, "overview")
+    assert serious(page) == []
+
+
+def test_ask_in_sql_with_completion(visit, folder):
+    page = visit.open("/0/ask")
+    page.fill("#sql", "")
+    page.type("#sql", "select inc")
+    page.wait_for_selector("#suggest li")
+    assert serious(page) == []
+    visit.picture(page, "ask-completion", whole=False)
+    page.keyboard.press("Tab")
+    page.type("#sql", ", avg(ag")
+    page.keyboard.press("Enter")
+    page.type("#sql", ") as age from data group by income")
+    asked = page.input_value("#sql")
+    assert asked == "select income, avg(age) as age from data group by income"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("[data-answer]")
+    assert page.locator("[data-answer] tbody tr").count() == 2
+    assert page.locator("[data-answer] svg.chart").count() == 1
+    visit.picture(page, "ask")
+    assert serious(page) == []
+    name, content = downloaded(page, "text=Download as CSV")
+    assert name == "people-answer.csv"
+    expected = aq.Query(aq.load(folder / "people.aqt"), progress=False).sql(asked)
+    pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(content)), expected)
+
+
+def test_ask_by_choosing(visit):
+    page = visit.open("/0/ask")
+    page.select_option("#statistic", "avg")
+    page.select_option("#of", "age")
+    page.select_option("#group", "income")
+    page.select_option("#column0", "sex")
+    page.wait_for_selector("select#value0")
+    page.select_option("#value0", "Female")
+    page.select_option("#column1", "hours")
+    page.wait_for_function("[...document.querySelector('#way1').options].length == 4")
+    page.select_option("#way1", ">=")
+    page.fill("#value1", "30")
+    page.click("section:has(#statistic) button")
+    page.wait_for_selector("[data-answer]")
+    expected = "select income, avg(age) as avg from data where sex = 'Female' and hours >= 30"
+    assert text(page, "[data-answer] pre") == expected + " group by income"
+    assert page.locator("[data-answer] tbody tr").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("select avg(salary) from data", "there is no column 'salary'"),
+        ("select max(age) from data", "max shows a single row"),
+        ("drop table data; <script>alert(1)</script>", "cannot read the question"),
+    ],
+)
+def test_a_question_that_cannot_be_answered(visit, sql, said):
+    page = visit.open("/0/ask")
+    page.fill("#sql", sql)
+    page.click("section:has(#sql) button")
+    page.wait_for_selector("#answer .problem")
+    assert said in text(page, "#answer .problem")
+    assert page.locator("#answer script").count() == 0
+    page.fill("#sql", "select count(*) from data")
+    page.click("section:has(#sql) button")
+    page.wait_for_selector("[data-answer]")
+
+
+def test_draw_rows(visit, folder):
+    page = visit.open("/0/sample")
+    page.fill("#count", "500")
+    page.fill("#seed", "7")
+    page.select_option("#column0", "sex")
+    page.wait_for_selector("select#value0")
+    page.select_option("#value0", "Male")
+    page.click("main button")
+    page.wait_for_selector("[data-drawn]")
+    assert "500 synthetic rows" in text(page, "[data-drawn] h2")
+    visit.picture(page, "sample")
+    assert serious(page) == []
+    expected = aq.synthesize(aq.load(folder / "people.aqt"), progress=False)
+    rows = expected.sample(500, where="sex = 'Male'", seed=7)
+    name, content = downloaded(page, "text=Download all as CSV")
+    assert (name, content.decode()) == ("people-rows.csv", rows.to_csv(index=False))
+    name, content = downloaded(page, "text=Download all as Parquet")
+    assert name == "people-rows.parquet"
+    table = pq.read_table(io.BytesIO(content)).to_pandas()
+    assert table["age"].tolist() == rows["age"].tolist()
+
+
+def test_rows_that_cannot_be_drawn(visit):
+    page = visit.open("/0/sample")
+    page.evaluate("document.querySelector('#count').type = 'text'")
+    page.fill("#count", "all of them")
+    page.click("main button")
+    page.wait_for_selector("#drawn .problem")
+    assert text(page, "#drawn .problem") == "count: give a whole number from 1 to 1,000,000"
+
+
+def test_learn(visit, tmp_path):
+    page = visit.open("/0/learn")
+    page.select_option("#model", "tree")
+    page.click("main button")
+    page.wait_for_selector("[data-learned]")
+    assert "An estimate." in text(page, "[data-learned] .note")
+    score = float(page.locator("[data-learned] tbody td").nth(1).inner_text())
+    assert score > 0.65, "income follows age and job"
+    visit.picture(page, "learn")
+    assert serious(page) == []
+    name, content = downloaded(page, "text=Download the model")
+    assert name == "people-income.skops"
+    (tmp_path / name).write_bytes(content)
+    told = aq.load_learned(tmp_path / name).predict(people(5)).tolist()
+    assert set(told) == {"low", "high"}
+
+
+def test_compare(visit):
+    page = visit.open("/compare")
+    page.click("main button")
+    page.wait_for_selector("[data-compared]")
+    assert text(page, ".verdict") == "people and older: they differ"
+    assert page.locator("[data-compared] svg.chart").count() == 1
+    visit.picture(page, "compare")
+    assert serious(page) == []
+    page.select_option("#second", "2")
+    page.click("main button")
+    page.wait_for_selector("#compared .problem")
+
+
+def test_hostile_names_do_nothing_but_stand_there(visit):
+    page = visit.open("/2/")
+    assert "<b>bold</b>" in text(page, "h1")
+    page.wait_for_selector("dl.told:has-text('quartile')")
+    names = page.locator(".columns h3 bdi").all_inner_texts()
+    assert names == list(HOSTILE)
+    visit.picture(page, "hostile")
+    assert serious(page) == []
+    for path in ("/2/ask", "/2/sample", "/2/learn"):
+        page.goto(visit.base + path)
+        assert page.locator("main img, main script").count() == 0
+    page.goto(visit.base + "/2/ask")
+    page.select_option("#of", "a' or 1=1 --")
+    page.select_option("#statistic", "avg")
+    page.select_option("#group", "שלום עולם")
+    page.click("section:has(#statistic) button")
+    page.wait_for_selector("[data-answer]")
+    assert page.locator("[data-answer] tbody tr").count() == 2
+
+
+def test_a_hundred_megabytes_are_refused_and_the_page_lives_on(visit):
+    page = visit.open("/0/ask")
+    page.fill("#sql", "x" * 50_000)
+    assert len(page.input_value("#sql")) == 50_000, "the browser keeps what a script puts in"
+    status = page.evaluate(
+        """async () => {
+            const body = new URLSearchParams({sql: "x".repeat(100 * 2 ** 20)});
+            try { return (await fetch("/0/ask", {method: "POST", body})).status; }
+            catch { return 0; }
+        }"""
+    )
+    assert status in {413, 0}, "refused, or hung up upon"
+    visit.said.clear()  # the browser may say that the connection was reset
+    page.reload()
+    page.fill("#sql", "select count(*) from data")
+    page.click("section:has(#sql) button")
+    page.wait_for_selector("[data-answer]")
+
+
+def test_without_the_key_there_is_nothing(analyst):
+    context = analyst.browser.new_context()
+    page = context.new_page()
+    for path in ("/", "/0/ask", "/?token=wrong", "/static/page.css"):
+        answer = page.goto(analyst.base + path)
+        assert answer.status == 403
+        assert "people" not in page.content()
+    context.close()
+
+
+def test_without_scripts_forms_post_plainly(visit):
+    page = visit.open("/0/ask", java_script_enabled=False)
+    page.fill("#sql", "select count(*) as people from data")
+    page.click("section:has(#sql) button")
+    assert page.locator("[data-answer] tbody tr").count() == 1
+    page.goto(visit.base + "/0/sample")
+    page.click("main button")
+    assert "1,000 synthetic rows" in text(page, "[data-drawn] h2")
+
+
+def test_by_keyboard_alone(visit):
+    page = visit.open("/0/ask")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "sql"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_and_in_the_dark(visit, scheme):
+    page = visit.open("/0/", viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page.wait_for_selector("dl.told")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    visit.picture(page, f"phone-{scheme}", whole=False)
+    assert serious(page) == []
+    for path in ("/0/ask", "/compare"):
+        page.goto(visit.base + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert serious(page) == []
+
+
+DECLARED = {
+    "age": {"low": "17", "high": "90"},
+    "hours": {"low": "0", "high": "80", "missing": True},
+    "sex": {"categories": "Female\nMale"},
+    "job": {"categories": "office\ncare\ntrade", "other": True},
+    "joined": {"low": "2015-01-01", "high": "2024-12-31"},
+    "income": {"categories": "low\nhigh"},
+}
+
+
+def declare(page):
+    """Fill in the schema as the documentation's walk does."""
+    for place, said in enumerate(DECLARED.values()):
+        for name in ("low", "high", "categories"):
+            if name in said:
+                page.fill(f"#{name}{place}", said[name])
+        for name in ("missing", "other"):
+            if said.get(name):
+                page.check(f"[name='{name}.{place}']")
+
+
+def spend(page, epsilon):
+    """Fill in the budget, with a ledger."""
+    for name, value in (("rows", "3000"), ("epsilon", epsilon), ("delta", "1e-6")):
+        page.fill(f"#{name}", value)
+    page.select_option("#ledger", "ledger.db")
+
+
+def test_a_newcomers_walk_from_a_csv_to_a_shared_report(studio):
+    """The walk of docs/tutorials/without-code.md, step by step."""
+    begun = time.monotonic()
+    page = studio.open("/")
+    studio.picture(page, "studio-file")
+    assert serious(page) == []
+    page.click("text=people.csv")
+    page.wait_for_selector("#name")
+    declare(page)
+    page.select_option("#label", "income")
+    page.check("[value='add or remove one row']")
+    page.wait_for_selector("#said0 .good")
+    studio.picture(page, "studio-schema", whole=False)
+    assert serious(page) == []
+    page.click("text=Check, and go on")
+    page.wait_for_selector("#epsilon")
+    spend(page, "1")
+    page.fill("#ceiling", "3")
+    page.wait_for_selector("#preview table")
+    studio.picture(page, "studio-budget")
+    assert serious(page) == []
+    page.click("text=Go on to confirm")
+    page.wait_for_selector("[name=sure]")
+    assert "ε = 1, δ = 1e-06" in text(page, ".promise")
+    studio.picture(page, "studio-confirm")
+    assert serious(page) == []
+    page.check("[name=sure]")
+    page.click("text=Spend ε = 1 and make the release")
+    page.wait_for_selector("[data-done] [href='/file/report']")
+    studio.picture(page, "studio-done")
+    assert serious(page) == []
+    name, report = downloaded(page, "[href='/file/report']")
+    took = time.monotonic() - begun
+    assert name == "people.html"
+    assert report == (studio.folder / "people.html").read_bytes()
+    assert len(report) < 2_000_000
+    assert aq.load(studio.folder / "people.aqt").statement.epsilon == 1.0
+    known = aq.Schema.from_toml(studio.folder / "people.toml")
+    assert list(known.columns) == list(DECLARED)
+    (pictures_folder() / "walk.txt").write_text(f"{took:.1f}\n", encoding="utf-8")
+    is_locked(studio, page)
+
+
+def is_locked(studio, page):
+    """After the release nothing can be changed, and another one is priced."""
+    locked = text(page, "section:has-text('This page is locked')")
+    assert re.search(r"from ε = 1 to ε = 1\.4\d", locked)
+    for path in ("/", "/schema", "/budget", "/confirm"):
+        page.goto(studio.base + path)
+        assert page.url == studio.base + "/done"
+    page.click("text=Prepare another release")
+    page.wait_for_selector("#epsilon")
+    spend(page, "2.99")
+    page.wait_for_selector("#preview .problem")
+    page.click("text=Go on to confirm")
+    page.wait_for_selector("main > .problem")
+    assert "more than the ledger has left" in text(page, "main > .problem")
+
+
+def test_a_schema_with_mistakes_is_told_column_by_column(studio):
+    page = studio.open("/")
+    page.click("text=people.csv")
+    page.wait_for_selector("#name")
+    page.fill("#low0", "90")
+    page.fill("#high0", "17")
+    page.wait_for_selector("#said0 .problem")
+    assert "low < high" in text(page, "#said0 .problem")
+    page.select_option("#kind0", "categorical")
+    page.wait_for_selector("#categories0")
+    page.click("text=Check, and go on")
+    page.wait_for_selector("#problem")
+    assert page.url.endswith("/schema")
+    assert page.locator("fieldset.column .problem").count() == len(DECLARED)
+    assert serious(page) == []
+    studio.picture(page, "studio-mistakes", whole=False)
+
+
+def test_data_that_does_not_fit_spends_nothing(studio):
+    (studio.folder / "bad.csv").write_text("age,sex\n30,F\nold,M\n", encoding="utf-8")
+    page = studio.open("/")
+    page.click("text=bad.csv")
+    page.wait_for_selector("#name")
+    page.select_option("#kind0", "integer")
+    page.wait_for_selector("#low0")
+    page.fill("#low0", "0")
+    page.fill("#high0", "99")
+    page.fill("#categories1", "F\nM")
+    page.check("[value='add or remove one row']")
+    page.click("text=Check, and go on")
+    page.wait_for_selector("#epsilon")
+    spend(page, "1")
+    page.fill("#ceiling", "3")
+    page.click("text=Go on to confirm")
+    page.wait_for_selector("[name=sure]")
+    page.check("[name=sure]")
+    page.click("text=Spend ε = 1")
+    page.wait_for_selector("h1:has-text('No release was made')")
+    assert "old" not in text(page, ".problem"), "no value of a row in an error"
+    assert "ε = 0 spent in 0 releases" in text(page, "main")
+    assert not (studio.folder / "bad.aqt").exists()
+    studio.picture(page, "studio-failed")
+    page.click("text=Change the schema")
+    page.wait_for_selector("#name")
