@@ -146,7 +146,8 @@ class Marginals(FeatureMap):
 
     @property
     def tile(self) -> int:
-        return max(256, 2**19 // self.ones)
+        # A tile writes out every count: no more of them than rows by sets, that is, than counting.
+        return max(256, 2**19 // self.ones, min(self.dim // self.ones, 2**23 // self.ones))
 
     def __call__(self, rows: Rows) -> Tensor:
         return torch.cat([self._outer(rows, s) for s in self.sets], dim=1)
