@@ -94,20 +94,20 @@ def passes(plan: aq.Plan, images: ImageBatch, place: Place) -> Found:
     seeing = mapped.inner if isinstance(mapped, ByLabel) else mapped
     assert isinstance(seeing, Perceptual)
     block, tried = timed(
-        lambda: steady_block(seeing, seeing.together, str(seeing.network.device)), place
+        lambda: steady_block(seeing, seeing.together), place
     )
     pixels = torch.from_numpy(images.pixels.transpose(0, 3, 1, 2).copy())
 
     def alone() -> None:
         with torch.no_grad(), one_algorithm():
             for some in torch.split(pixels, block.size):
-                seeing.raw_outputs(seeing.prepared(some), block.half)
+                seeing.raw_outputs(seeing.prepared(some), block.precision)
 
     alone()
     _, seconds = timed(alone, place)
     return {
         "block_size": block.size,
-        "precision": "bfloat16" if block.half else "float32",
+        "precision": block.precision,
         "block_s": round(tried, 2),
         "pass_images_s": round(len(images) / seconds),
     }

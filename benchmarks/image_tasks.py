@@ -191,7 +191,7 @@ METHODS = {
 GREYS = ("mnist", "fashion")
 PARTS = {
     "merf": Part(GREYS, ("dp_merf",), (1.0, 0.2), TWELVE),
-    "hp": Part(GREYS, ("dp_hp",), (1.0,), TWELVE),
+    "hp": Part(GREYS, ("dp_hp",), (10.0, 1.0), TWELVE),
     "gaussian": Part(GREYS, ("gaussian",), (10.0, 1.0, 0.2), THREE),
     "mepf": Part(GREYS, ("dp_mepf",), (1.0, 0.2), THREE, gpu=True),
     "cifar": Part(

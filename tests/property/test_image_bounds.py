@@ -106,8 +106,8 @@ def test_a_network_that_gives_what_is_not_finite_is_refused(fill, moments):
 
 def test_a_wrong_map_is_clipped_as_integers():
     class Liar(Perceptual):
-        def features_of(self, images, *, half=None):
-            return super().features_of(images, half=half) * 7 - 0.5
+        def features_of(self, images, *, precision=None):
+            return super().features_of(images, precision=precision) * 7 - 0.5
 
     sighted = Liar(tiny_resnet(), layers=["relu"])
     assert sighted.features_of(random_images(4)).norm(dim=1).min() > 2

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from aquatint.errors import DataError, PlanError
 from aquatint.features.base import Bound, FeatureMap, Rows, Spec, root
-from aquatint.features.steady import Block, one_algorithm, steady_block
+from aquatint.features.exact import exact
+from aquatint.features.steady import Block, Precision, one_algorithm, steady_block
 from aquatint.networks.layers import is_relu, layer_outputs, pooled, relus
 from aquatint.networks.layers import prepared as prepare
 from aquatint.networks.public import PublicNetwork, Size, size_of
@@ -161,7 +162,7 @@ class Perceptual(FeatureMap):
 
     @property
     def _block(self) -> Block:
-        return steady_block(self, self.together, str(self.network.device))
+        return steady_block(self, self.together)
 
     @property
     def together(self) -> int:
@@ -182,23 +183,23 @@ class Perceptual(FeatureMap):
                 part = images[start : start + size]
                 more = part[-1:].expand(size - len(part), -1, -1, -1)
                 whole = torch.cat([part, more]) if len(more) else part
-                found = self.features_of(whole, half=block.half)
+                found = self.features_of(whole, precision=block.precision)
                 parts.append(found[: len(part)])
         if not parts:
             return torch.zeros(0, self.dim)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def features_of(self, images: Tensor, *, half: bool | None = None) -> Tensor:
+    def features_of(self, images: Tensor, *, precision: Precision | None = None) -> Tensor:
         """Give the features of images, shape (n, dim), differentiable; where the module lives.
 
         Parameters
         ----------
         images
             Shape (n, channels, height, width): uint8, or floats in [0, 1].
-        half
-            Whether the network computes in bfloat16; by default on a GPU.
+        precision
+            How the network computes; by default in bfloat16 on a GPU and in float32 otherwise.
         """
-        outputs = self._outputs(images, half)
+        outputs = self._outputs(images, precision)
         parts: list[Tensor] = []
         for moment in self.moments:
             powers = [_power(output, moment) for output in outputs]
@@ -218,8 +219,8 @@ class Perceptual(FeatureMap):
     def total(self, rows: Rows) -> Tensor:
         return self.weighted(rows, torch.ones(len(rows), 1))[0]
 
-    def _outputs(self, images: Tensor, half: bool | None = None) -> list[Tensor]:
-        outputs = self.layer_outputs(self.prepared(images), half)
+    def _outputs(self, images: Tensor, precision: Precision | None = None) -> list[Tensor]:
+        outputs = self.layer_outputs(self.prepared(images), precision)
         shapes = tuple(output.shape[1] for output in outputs)
         if shapes != self.sizes or any(len(output) != len(images) for output in outputs):
             msg = (
@@ -233,15 +234,18 @@ class Perceptual(FeatureMap):
         """Give what the network takes: floats, its channels, its size, on its device."""
         return prepare(images.to(self.network.device), self.network.channels, self.input_size)
 
-    def layer_outputs(self, prepared: Tensor, half: bool | None = None) -> list[Tensor]:
+    def layer_outputs(self, prepared: Tensor, precision: Precision | None = None) -> list[Tensor]:
         """Give the outputs of the layers in the order they are computed, each flat by row."""
-        return [output.flatten(1) for output in self.raw_outputs(prepared, half)]
+        return [output.flatten(1) for output in self.raw_outputs(prepared, precision)]
 
-    def raw_outputs(self, prepared: Tensor, half: bool | None = None) -> list[Tensor]:
+    def raw_outputs(self, prepared: Tensor, precision: Precision | None = None) -> list[Tensor]:
         """Give the outputs of the layers as they are, pooled and without what is negative."""
-        cast = prepared.is_cuda if half is None else half
-        with torch.autocast(prepared.device.type, torch.bfloat16, enabled=cast):
-            found = layer_outputs(self.network.require(), self.layers, prepared)
+        chosen = precision or ("bfloat16" if prepared.is_cuda else "float32")
+        module = self.network.require()
+        if chosen == "exact":
+            module, prepared = exact(module), prepared.double()
+        with torch.autocast(prepared.device.type, torch.bfloat16, enabled=chosen == "bfloat16"):
+            found = layer_outputs(module, self.layers, prepared)
         return [self._pooled(output, layer) for layer, output in found]
 
     def _pooled(self, output: Tensor, layer: nn.Module) -> Tensor:

@@ -28,7 +28,8 @@ class PublicNetwork:
         What is built in: ``"resnet18"``, ``"vgg16"``, ``"vgg19"`` or ``"projection"``; otherwise
         ``"custom"``.
     sha256
-        The hash of the names, types, shapes and bytes of everything in its state.
+        The hash of the names, types, shapes and bytes of everything in its state; for a custom
+        network also of the names of its classes, since weights alone do not say what is done.
     input_size
         Height and width of the images it takes, floats in [0, 1].
     channels
@@ -68,8 +69,8 @@ class PublicNetwork:
         for part in kept.modules():
             if getattr(part, "inplace", False):
                 setattr(part, "inplace", False)  # noqa: B010  # otherwise a layer would overwrite the one before it
-        size = size_of(input_size)
-        return cls(architecture, digest(kept.state_dict()), size, channels, kept, note)
+        size, code = size_of(input_size), kept if architecture == "custom" else None
+        return cls(architecture, digest(kept.state_dict(), code), size, channels, kept, note)
 
     @property
     def label(self) -> str:
@@ -127,9 +128,11 @@ def size_of(size: Any) -> Size:
     return pair[0], pair[1]
 
 
-def digest(state: Mapping[str, Any]) -> str:
-    """Hash the names, types, shapes and bytes of a state, sorted by name."""
+def digest(state: Mapping[str, Any], code: nn.Module | None = None) -> str:
+    """Hash the names, types, shapes and bytes of a state, sorted by name, and classes by name."""
     found = hashlib.sha256()
+    for name, part in () if code is None else code.named_modules():
+        found.update(f"{name}\0{type(part).__module__}.{type(part).__qualname__}\0".encode())
     for name in sorted(state):
         tensor = state[name]
         if not isinstance(tensor, Tensor):
