@@ -13,7 +13,7 @@ DEVICE ?= cpu
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images bench-scale clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,7 +42,7 @@ unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-bench: bench-throughput bench-tables bench-queries bench-compare bench-images ## every benchmark; results go to benchmarks/results and the docs
+bench: bench-throughput bench-tables bench-queries bench-compare bench-images bench-scale ## every benchmark; results go to benchmarks/results and the docs
 
 bench-throughput: $(READY) ## throughput against the plain float32 path
 	$(BIN)/python benchmarks/throughput.py
@@ -80,6 +80,9 @@ bench-images: $(BENCH) ## private images beside the papers; with DEVICE=cuda als
 	$(IMAGES) mepf --device $(DEVICE)
 	$(IMAGES) cifar --device $(DEVICE)
 	$(IMAGES) render
+
+bench-scale: $(READY) ## a hundred million rows, memory, wide tables, databases, runs that are killed
+	$(BIN)/python benchmarks/scale.py all
 
 $(BENCH): $(READY)
 	$(BIN)/pip install --quiet --group bench
