@@ -21,7 +21,7 @@ help: ## show this list
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --editable '.[checkpoint,evaluate,images,learn,sql]' --group dev
+	$(BIN)/pip install --quiet --editable '.[checkpoint,evaluate,images,learn,spark,sql]' --group dev
 	@touch $@
 
 demo: $(READY) ## sketch a real health survey, draw a synthetic table from the release and judge it
@@ -37,7 +37,7 @@ lint: $(READY) ## style, types, the wall, the repository's habits
 	$(BIN)/repo-review .
 
 unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and documentation tests
-	$(BIN)/pytest --numprocesses $(WORKERS)
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html

@@ -16,7 +16,9 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 def _install(session: nox.Session, group: str) -> None:
     session.install(
-        "-e", ".[evaluate,images,learn]", *nox.project.dependency_groups(PROJECT, group)
+        "-e",
+        ".[checkpoint,evaluate,images,learn,spark,sql]",
+        *nox.project.dependency_groups(PROJECT, group),
     )
 
 

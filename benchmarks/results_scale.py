@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scale_model import FOURIER, PAIRS, Cluster, Costs, cluster, simulate
+from scale_peers import section as peers
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 DOCS = Path(__file__).parent.parent / "docs"
@@ -20,7 +21,7 @@ def render() -> None:
     """Write both pages from the saved results."""
     saved = json.loads(RESULTS.read_text())
     lines = [*_head(), *_rows(saved), *_fourier(saved), *_wide(saved), *_noise(saved)]
-    lines += [*_sources(saved), *_drill(saved), *_foot(saved)]
+    lines += [*_sources(saved), *_drill(saved), *peers(), *_foot(saved)]
     PAGE.write_text("\n".join(lines) + "\n")
     if MODEL.exists() and {"costs", "rows"} <= saved.keys():
         text = MODEL.read_text()

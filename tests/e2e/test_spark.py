@@ -1,6 +1,7 @@
 """A real cluster on this machine: the same integers, whatever happens to its processes."""
 
 import os
+import re
 import signal
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -33,7 +34,7 @@ COUNT = 3_000
 def spark():
     """Two executors of one core each, in two processes beside the driver's."""
     need_spark()
-    with session("local-cluster[2,1,1024]", **{"spark.task.maxFailures": "3"}) as found:
+    with session("local-cluster[2,1,1024]") as found:
         yield found
 
 
@@ -185,6 +186,26 @@ def test_dates_decimals_and_odd_names(spark, tmp_path):
     assert accumulate_spark(frame, only).rows == 200
 
 
+def test_the_page_on_clusters_runs(spark, tmp_path, monkeypatch):
+    """Its examples need a session, which the tests of the other pages have not."""
+    count = 2_000
+    visits = {
+        "ward": ["A", "B", "C", "A"] * (count // 4),
+        "age": list(range(100)) * (count // 100),
+        "patient": [f"p{i // 3}" for i in range(count)],
+    }
+    pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs/how-to/sketch-on-a-cluster.md"
+    found = {"spark": spark}
+    examples = re.findall(r"^```py\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    for example in examples:  # Java has a working folder of its own
+        exec(example.replace("visits.parquet", str(tmp_path / "visits.parquet")), found)
+    assert len(examples) == 2
+    release = aq.load("visits.aqt")
+    assert abs(release.count - count) < 8 * release.block("count").stderr[0]
+
+
 def test_images_are_refused(frame):
     image = {"kind": "image", "size": [4, 4], "channels": 1}
     schema = Schema.from_dict(
@@ -200,7 +221,10 @@ def test_images_are_refused(frame):
 
 
 def test_a_killed_executor_changes_nothing(frame, table, schema_dict, tmp_path):
-    """Each first attempt of two partitions ends with its process, after its rows were read."""
+    """Two tasks end with their process, once, after they read their rows.
+
+    With the executor its shuffle files are lost, so Spark also goes back a stage.
+    """
     folder = str(tmp_path)
 
     def deadly(batches):
@@ -208,8 +232,9 @@ def test_a_killed_executor_changes_nothing(frame, table, schema_dict, tmp_path):
 
         task = TaskContext.get()
         yield from batches
-        if task.attemptNumber() == 0 and task.partitionId() in {1, 2}:
-            Path(folder, f"{task.partitionId()}").touch()
+        once = Path(folder, f"{task.partitionId()}")
+        if task.partitionId() in {1, 2} and not once.exists():
+            once.touch()
             victim = os.getpid()  # the Python worker
             if task.partitionId() == 2:
                 parent = Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1]
@@ -222,4 +247,4 @@ def test_a_killed_executor_changes_nothing(frame, table, schema_dict, tmp_path):
     plan = mixed_plan(schema_dict)
     risky = frame.repartition(4).mapInArrow(deadly, frame.schema)
     assert same(accumulate_spark(risky, plan), accumulate(table, plan))
-    assert {path.name for path in tmp_path.iterdir()} >= {"1", "2"}
+    assert {path.name for path in tmp_path.iterdir()} == {"1", "2"}
