@@ -1,7 +1,9 @@
 """Several threads, a thousand batches: the same integers; errors and Ctrl-C come through."""
 
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scaling import plan_of, same
 
+from aquatint import progress
 from aquatint.curator.counting import count_cells, counted_marginals
 from aquatint.curator.partials import merge_private
 from aquatint.curator.sketch import accumulate
@@ -152,6 +155,24 @@ def test_a_gpu_gives_the_same_integers(plan, kit):
         )
     fourier = leaves(plan.blocks[3].map)[0]
     assert torch.equal(leaf_sum(fourier, rows), leaf_sum(fourier, away))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_shows_rows_a_second_and_the_time_left(plan, table, monkeypatch, tmp_path):
+    pq.write_table(table, tmp_path / "x.parquet")
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    accumulate(tmp_path / "x.parquet", plan, workers=2, progress=True)
+    text = shown.getvalue()
+    assert re.search(r"2,000 \([\d,]+/s\)", text)
+    assert re.search(r"0:00:00", text)  # all is read: nothing is left
 
 
 # --- counting -------------------------------------------------------------------------------------
