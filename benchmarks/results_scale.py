@@ -14,7 +14,7 @@ RESULTS = Path(__file__).parent / "results" / "scale.json"
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, MODEL = DOCS / "results" / "scale.md", DOCS / "scale.md"
 ON = Cluster(machines=100, cores=16, disk=500e6, network=1.25e9, task=0.2)
-"""A hundred machines of 16 cores, 500 MB/s each from the store, 10 Gbit/s into the driver."""
+"""A hundred machines of 16 cores, each with 500 MB/s from the store and a 10 Gbit/s network."""
 
 
 def render() -> None:
@@ -129,7 +129,7 @@ def _noise(saved: dict[str, Any]) -> list[str]:
         "## Noise",
         "",
         "OpenDP's discrete Gaussian, in chunks of 16,384 coordinates shared out between threads.",
-        "OpenDP lets go of Python's lock while it draws, so threads can run side by side; what that",
+        "OpenDP lets go of Python's lock while it draws, so threads run side by side; what that",
         "gains in seconds of the clock depends on who else uses the cores, and here others did.",
         "",
         "| threads | coordinates | seconds | coordinates/s |",
@@ -240,7 +240,7 @@ def _predictions(costs: Costs, runs: list[dict[str, Any]]) -> list[str]:
     size = runs[-1]["bytes"] / runs[-1]["rows"]
     lines = [
         (
-            "| rows | sketch | where | tasks | compute | read the store | partials to the driver | "
+            "| rows | sketch | where | tasks | compute | read the store | send partials | "
             "merge | noise | in all |"
         ),
         "|---|---|---|---|---|---|---|---|---|---|",
