@@ -58,7 +58,7 @@ class Query:
 
 
 def asked(data: Any, sql: str | None) -> Any:
-    """Give the data as it is, or what a query makes of it; a database without a query is refused."""
+    """Give the data as it is, or as a query to it; a database without a query is refused."""
     named = isinstance(data, (str, Path))
     if sql is not None and not named:
         msg = (
