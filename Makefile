@@ -13,7 +13,7 @@ DEVICE ?= cpu
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images results results-quick clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images bench-scale results results-quick clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,7 +42,7 @@ unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-bench: bench-throughput bench-tables bench-queries bench-compare bench-images ## every benchmark; results go to benchmarks/results and the docs
+bench: bench-throughput bench-tables bench-queries bench-compare bench-images bench-scale ## every benchmark; results go to benchmarks/results and the docs
 
 bench-throughput: $(READY) ## throughput against the plain float32 path
 	$(BIN)/python benchmarks/throughput.py
@@ -87,6 +87,9 @@ results: $(BENCH) $(PEERS)/.ready ## every table and figure of the papers: days;
 
 results-quick: $(BENCH) ## a few of these figures made anew and compared with those committed: minutes
 	$(BIN)/python benchmarks/book.py quick
+
+bench-scale: $(READY) ## a hundred million rows, memory, wide tables, databases, runs that are killed
+	$(BIN)/python benchmarks/scale.py all
 
 $(BENCH): $(READY)
 	$(BIN)/pip install --quiet --group bench

@@ -99,7 +99,7 @@ def test_groups_of_persons_may_be_empty_but_not_unknown():
 
 def test_the_first_mistake_is_told_without_values(parts, plan, text, kit):
     bad = kit.raw_table(10).set_column(5, "grade", pa.array(["secret-4711"] * 10))
-    wrong = sum_persons_of_group(text, 7, bad)
+    wrong = sum_persons_of_group(text, bad.column_names, 7, bad)
     with pytest.raises(DataError, match="column 'grade' has values outside") as caught:
         merged(pa.concat_tables([parts, wrong]), plan)
     assert "secret" not in str(caught.value)

@@ -174,11 +174,10 @@ def _by_partition(data: DataFrame, plan: Plan, columns: list[str]) -> DataFrame:
     text = _text(plan)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield sum_partition(text, batches)
+        yield sum_partition(text, columns or ["row"], batches)
 
-    require(data.columns, columns)
     # A plan that only counts rows reads no column, but a row needs one to be there.
-    chosen = [_column(name) for name in columns] or [functions.lit(1).alias("row")]
+    chosen = _numbered(data, columns) or [functions.lit(1).alias("row")]
     return data.select(chosen).mapInArrow(task, PART_DDL)
 
 
@@ -189,14 +188,12 @@ def _by_person(data: DataFrame, plan: Plan, columns: list[str], groups: int) -> 
     text = _text(plan)
 
     def task(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        return sum_persons_of_group(text, key[0].as_py(), table)
+        return sum_persons_of_group(text, columns, key[0].as_py(), table)
 
-    require(data.columns, columns)
-    place = functions.pmod(functions.xxhash64(_column(columns[-1])), functions.lit(groups)).cast(
-        "int"
-    )
-    grouped = data.select([_column(name) for name in columns]).groupBy(place)
-    return grouped.applyInArrow(task, PART_DDL)
+    numbered = data.select(_numbered(data, columns))
+    person = functions.xxhash64(f"c{len(columns) - 1}")
+    place = functions.pmod(person, functions.lit(groups)).cast("int")
+    return numbered.groupBy(place).applyInArrow(task, PART_DDL)
 
 
 def _merged_in_groups(partials: DataFrame, plan: Plan, fan_in: int) -> DataFrame:
@@ -235,10 +232,13 @@ def _text(plan: Plan) -> str:
     return json.dumps(plan.to_dict(), allow_nan=False)
 
 
-def _column(name: str) -> Column:
+def _numbered(data: DataFrame, columns: list[str]) -> list[Column]:
+    """Choose columns and call them c0, c1, …: PySpark trips over dots in names."""
     from pyspark.sql import functions
 
-    return functions.col("`" + name.replace("`", "``") + "`")
+    require(data.columns, columns)
+    quoted = ["`" + name.replace("`", "``") + "`" for name in columns]
+    return [functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)]
 
 
 @contextmanager

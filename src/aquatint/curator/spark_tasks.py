@@ -35,18 +35,22 @@ def _plan(text: str) -> Plan:
     return Plan.from_dict(json.loads(text))
 
 
-def sum_partition(text: str, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """Sum one partition; `text` is the plan as JSON."""
+def sum_partition(
+    text: str, columns: list[str], batches: Iterable[pa.RecordBatch]
+) -> pa.RecordBatch:
+    """Sum one partition; `text` is the plan as JSON, `columns` the names of what comes."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     part = context.partitionId() if context is not None else 0
-    return _row(part, [part], lambda: _sum(batches, _plan(text)))
+    named = (batch.rename_columns(columns) for batch in batches)
+    return _row(part, [part], lambda: _sum(named, _plan(text)))
 
 
-def sum_persons_of_group(text: str, group: int, table: pa.Table) -> pa.Table:
+def sum_persons_of_group(text: str, columns: list[str], group: int, table: pa.Table) -> pa.Table:
     """Sum all rows of the persons of one group."""
-    found = _row(group, [group], lambda: accumulate(table, _plan(text), workers=1))
+    named = table.rename_columns(columns)
+    found = _row(group, [group], lambda: accumulate(named, _plan(text), workers=1))
     return pa.Table.from_batches([found])
 
 
