@@ -25,6 +25,7 @@ from aquatint.schema import Schema
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("spark"),  # one cluster, in one process
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"),
 ]
 COUNT = 3_000
@@ -182,7 +183,7 @@ def test_dates_decimals_and_odd_names(spark, tmp_path):
     frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
     plan = aq.plan(schema)
     assert same(accumulate_spark(frame, plan), accumulate(rows, plan))
-    only = Plan(schema, (PlannedBlock("count", Count(), 1.0),))
+    only = Plan(plan.schema, (PlannedBlock("count", Count(), 1.0),))
     assert accumulate_spark(frame, only).rows == 200
 
 
