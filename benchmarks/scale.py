@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from typing import Any
 
 from results_scale import RESULTS, render
 from scale_data import write
+from throughput import processor
 
 SIZES = [100_000, 1_000_000, 10_000_000, 100_000_000]
 
@@ -102,17 +102,12 @@ def main() -> None:
     for what in [] if asked.what == "render" else parts if asked.what == "all" else [asked.what]:
         saved[what] = measure(what, asked.data, asked.workers)
         saved["about"] = {
-            "processor": _processor(),
+            "processor": processor(),
             "cores": os.cpu_count(),
             **{name: version(name) for name in ("aquatint", "torch", "pyarrow", "numba")},
         }
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n")
     render()
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((x.split(":")[1].strip() for x in lines if "model name" in x), platform.processor())
 
 
 if __name__ == "__main__":

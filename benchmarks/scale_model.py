@@ -9,10 +9,12 @@ cores. `simulate` plays that through, batch by batch, and `cluster` does sums fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil
 
 BATCH = 65_536
+FAN_IN, DRIVER_BYTES = 32, 256 << 20
+"""How `curator/spark.py` merges: so many at once, until so little is left for the driver."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def simulate(rows: int, sketch: Sketch, costs: Costs, cores: int, workers: int) 
     left = [BATCH] * full + ([rest] if rest else [])
     reading = sketch.reading(costs)
     summing = sketch.summing(costs)
-    clock, queue, done = 0.0, 0, 0
+    clock = 0.0
     sizes = iter(left)
     in_hand: list[list[float]] = []  # [seconds left, rows] of busy workers
     waiting: list[int] = []
@@ -101,7 +103,6 @@ def simulate(rows: int, sketch: Sketch, costs: Costs, cores: int, workers: int) 
         clock += step / speed
         for job in in_hand:
             job[0] -= step
-        done += sum(job[0] <= 1e-12 for job in in_hand)
         in_hand = [job for job in in_hand if job[0] > 1e-12]
         if size is not None and not blocked:
             read_left -= step
@@ -109,7 +110,6 @@ def simulate(rows: int, sketch: Sketch, costs: Costs, cores: int, workers: int) 
                 waiting.append(size)
                 size = next(sizes, None)
                 read_left = 0.0 if size is None else size * reading
-        queue = max(queue, len(waiting))
     return costs.fixed + clock + sketch.coordinates * costs.noise / cores
 
 
@@ -124,7 +124,7 @@ class Cluster:
     disk
         Bytes a second that each machine gets from where the files are.
     network
-        Bytes a second into the driver.
+        Bytes a second into each machine, the driver too.
     task
         Seconds that starting a task costs, on one core.
     """
@@ -138,7 +138,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Seconds by cause; computing and reading overlap, the rest comes after."""
+    """Seconds by cause; computing and reading overlap, the rest comes one after the other."""
 
     compute: float
     disk: float
@@ -149,25 +149,28 @@ class Predicted:
     @property
     def total(self) -> float:
         """The whole run."""
-        return max(self.compute, self.disk) + max(self.transfer, self.merge) + self.noise
+        return max(self.compute, self.disk) + self.transfer + self.merge + self.noise
 
 
 def cluster(
     rows: float, row_bytes: float, tasks: int, sketch: Sketch, costs: Costs, on: Cluster
 ) -> Predicted:
-    """Predict a run on a cluster: `tasks` partials of all coordinates go to the driver."""
+    """Predict a run on a cluster, where partials are merged as `curator/spark.py` does it.
+
+    As long as they are too much for the driver, FAN_IN of them are merged into one by a task; what
+    is left then goes to the driver.
+    """
     cores = on.machines * on.cores
     row = sketch.reading(costs) + sketch.summing(costs)
-    waves = ceil(tasks / cores)
+    size, parts, merge, transfer = 8 * sketch.coordinates, tasks, 0.0, 0.0
+    while parts * size > DRIVER_BYTES and parts > 1:
+        transfer += parts * size / (on.machines * on.network)
+        parts = ceil(parts / FAN_IN)
+        merge += ceil(parts / cores) * (FAN_IN * sketch.coordinates * costs.merge + on.task)
     return Predicted(
-        compute=waves * (rows / tasks * row + on.task),
+        compute=ceil(tasks / cores) * (rows / tasks * row + on.task),
         disk=rows * row_bytes / (on.machines * on.disk),
-        transfer=tasks * sketch.coordinates * 8 / on.network,
-        merge=tasks * sketch.coordinates * costs.merge,
+        transfer=transfer + parts * size / on.network,
+        merge=merge + parts * sketch.coordinates * costs.merge,
         noise=sketch.coordinates * costs.noise / on.cores,
     )
-
-
-def as_row(predicted: Predicted) -> dict[str, float]:
-    """Give the parts of a prediction by name, and the whole."""
-    return {**asdict(predicted), "total": predicted.total}

@@ -258,7 +258,7 @@ def main() -> None:
     if not asked.quick:
         about = {
             "machine": platform.machine(),
-            "processor": _processor(),
+            "processor": processor(),
             "torch": version("torch"),
             "aquatint": version("aquatint"),
             "command": "make bench",
@@ -298,7 +298,8 @@ def render() -> None:
     PAGE.write_text("\n".join(lines))
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Name the processor."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     return next((x.split(":")[1].strip() for x in lines if "model name" in x), platform.processor())
 

@@ -178,6 +178,15 @@ def test_the_command_line_sketches_a_database(schema, postgres, tmp_path):
     assert abs(release.count - COUNT) < 10 * release.block("count").stderr[0]
 
 
+def test_a_database_needs_a_query_and_a_query_a_database(schema, table):
+    for address in ("postgresql://me:hunter2@db/x", "duckdb:x.db", "people.duckdb"):
+        with pytest.raises(DataError, match="needs a query") as caught:
+            sketch(address, schema, epsilon=1, delta=1e-6)
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(DataError, match="needs a database or files, not Table"):
+        sketch(table, schema, epsilon=1, delta=1e-6, sql="select 1")
+
+
 # --- DuckDB ---------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,9 @@
 """Several threads, a thousand batches: the same integers; errors and Ctrl-C come through."""
 
+import io
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,10 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scaling import plan_of, same
 
+from aquatint import progress
 from aquatint.curator.counting import count_cells, counted_marginals
+from aquatint.curator.partials import merge_private
 from aquatint.curator.sketch import accumulate
+from aquatint.curator.sums import leaf_sum
 from aquatint.errors import DataError, PlanError
-from aquatint.features import Rows, by_label, marginals, pairs, scale
+from aquatint.features import Rows, by_label, leaves, marginals, pairs, scale
 from aquatint.features.marginals import Marginals
 from aquatint.schema import Schema
 
@@ -108,6 +114,67 @@ def test_torch_keeps_its_threads(plan, table):
     assert torch.get_num_threads() == before
 
 
+TWO = """
+import json, sys
+from scaling import plan_of
+from aquatint import curator
+from aquatint.schema import Schema
+plan = plan_of(Schema.from_dict(json.loads(sys.argv[1])))
+sums = curator.accumulate(sys.argv[2], plan.schema, plan)
+sys.stdout.buffer.write(curator.pack(sums))
+"""
+
+
+def test_two_processes_give_the_same_integers(schema_dict, plan, table, wanted, tmp_path):
+    parts = [table.slice(0, 700), table.slice(700)]
+    runs = []
+    for number, part in enumerate(parts):
+        pq.write_table(part, tmp_path / f"{number}.parquet")
+        words = [sys.executable, "-c", TWO, json.dumps(schema_dict)]
+        where = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        runs.append(
+            subprocess.Popen(
+                [*words, str(tmp_path / f"{number}.parquet")], stdout=subprocess.PIPE, env=where
+            )
+        )
+    packed = [run.communicate(timeout=200)[0] for run in runs]
+    assert same(merge_private(packed, plan), wanted)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: none is here")
+def test_a_gpu_gives_the_same_integers(plan, kit):
+    rows = kit.random_rows(500)
+    away = Rows(
+        {name: code.cuda() for name, code in rows.codes.items()},
+        {name: value.cuda() for name, value in rows.values.items()},
+        len(rows),
+    )
+    for block in plan.blocks[:3]:  # Hermite features may differ between machines
+        assert torch.equal(
+            *(torch.cat([leaf_sum(x, r) for x in leaves(block.map)]) for r in (rows, away))
+        )
+    fourier = leaves(plan.blocks[3].map)[0]
+    assert torch.equal(leaf_sum(fourier, rows), leaf_sum(fourier, away))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_shows_rows_a_second_and_the_time_left(plan, table, monkeypatch, tmp_path):
+    pq.write_table(table, tmp_path / "x.parquet")
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    accumulate(tmp_path / "x.parquet", plan, workers=2, progress=True)
+    text = shown.getvalue()
+    assert re.search(r"2,000 \([\d,]+/s\)", text)
+    assert re.search(r"0:00:00", text)  # all is read: nothing is left
+
+
 # --- counting -------------------------------------------------------------------------------------
 
 CELLS = {"a": 3, "b": 1, "c": 4, "d": 2}
@@ -159,7 +226,9 @@ def test_a_subclass_is_not_taken_for_the_map_it_extends():
 CHILD = """
 import resource, sys
 from scaling import plan_of
+from aquatint.curator.partials import merge_private
 from aquatint.curator.sketch import accumulate
+from aquatint.curator.sums import leaf_sum
 from aquatint.schema import Schema
 import json
 plan = plan_of(Schema.from_dict(json.loads(sys.argv[1])))
@@ -170,8 +239,6 @@ print(found.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def child(schema_dict, path):
-    import json
-
     words = [sys.executable, "-c", CHILD, json.dumps(schema_dict), str(path)]
     where = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(

@@ -67,7 +67,7 @@ def count_cells(leaf: FeatureMap, rows: Rows) -> Tensor:
     counts = np.zeros(leaf.dim, dtype=np.int64)
     codes = np.empty((len(layout.reads), len(rows)), dtype=np.int32)
     for line, ((name, grouped), cells) in enumerate(zip(layout.reads, layout.cells, strict=True)):
-        codes[line] = (base.grouped(rows, name) if grouped else rows.codes[name]).numpy()
+        codes[line] = (base.grouped(rows, name) if grouped else rows.codes[name]).cpu().numpy()
         if len(rows) and not 0 <= codes[line].min() <= codes[line].max() < cells:
             msg = f"column {name!r} was given a cell beyond its {cells}"
             raise DataError(msg)

@@ -57,6 +57,26 @@ class Query:
         return f"Query({self.shown!r})"
 
 
+def asked(data: Any, sql: str | None) -> Any:
+    """Give the data as it is, or as a query to it; a database without a query is refused."""
+    named = isinstance(data, (str, Path))
+    if sql is not None and not named:
+        msg = (
+            f"a query needs a database or files, not {type(data).__name__}: give an address or path"
+        )
+        raise DataError(msg)
+    if sql is not None:
+        return Query(str(data), sql)
+    if named and (str(data).startswith((*_POSTGRES, "duckdb:")) or _is_duckdb(str(data))):
+        msg = "a database needs a query: give a select with sql, or --sql on the command line"
+        raise DataError(msg)
+    return data
+
+
+def _is_duckdb(path: str) -> bool:
+    return Path(path).suffix.lower() in _DUCKDB
+
+
 def query_source(query: Query, wanted: list[str]) -> Source:
     """Open a query; its connection is kept until the source is closed."""
     open_one = _postgres if query.address.startswith(_POSTGRES) else _duckdb
@@ -116,7 +136,7 @@ def _duckdb(query: Query) -> _Connection:
         msg = "give one select: nothing is written to a database"
         raise DataError(msg)
     path = query.address.removeprefix("duckdb:").removeprefix("//")
-    stored = query.address.startswith("duckdb:") or Path(path).suffix.lower() in _DUCKDB
+    stored = query.address.startswith("duckdb:") or _is_duckdb(path)
     # Private rows are never spilt to disk, and nothing is fetched from elsewhere.
     settings = {"temp_directory": "", "autoinstall_known_extensions": "false"}
     try:

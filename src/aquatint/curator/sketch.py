@@ -11,7 +11,7 @@ import torch
 
 from aquatint.accounting import Budget
 from aquatint.curator.checkpoint import Checkpoint, checkpoint_at
-from aquatint.curator.databases import Query
+from aquatint.curator.databases import asked
 from aquatint.curator.encode import Notes
 from aquatint.curator.finishing import release_once
 from aquatint.curator.gathering import accumulate, seal_of
@@ -102,18 +102,18 @@ def sketch(
     budget = Budget(epsilon, delta)
     chosen = chosen_plan(schema, plan)
     placed = on_device(chosen, device)
-    asked = data if sql is None else Query(str(data), sql)
+    source = asked(data, sql)
     kept = checkpoint_at(checkpoint) if isinstance(checkpoint, (str, Path)) else checkpoint
 
     def sum_up() -> PrivateSum:
-        found = accumulate(asked, placed, progress=progress, workers=workers, checkpoint=kept)
+        found = accumulate(source, placed, progress=progress, workers=workers, checkpoint=kept)
         return replace(found, plan=chosen)
 
     return release_once(
         sum_up,
         chosen,
         budget,
-        seal=None if kept is None else seal_of(asked, placed, kept),
+        seal=None if kept is None else seal_of(source, placed, kept),
         ledger=ledger,
         dataset=dataset,
         output=output,

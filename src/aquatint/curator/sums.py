@@ -88,9 +88,15 @@ def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:
             counts += _count(leaf, tile)
         return counts * int(grid_of(leaf).bound.high)
     inner = leaf.inner if isinstance(leaf, ByLabel) else leaf
-    if (type(inner) is Fourier or type(inner) is Hermite) and _norm_fits(grid_of(inner).bound):
+    if (type(inner) is Fourier or type(inner) is Hermite) and _fits_kernel(inner, rows):
         return _sum_fused(leaf, inner, rows)
     return _sum_dense(leaf, rows)
+
+
+def _fits_kernel(inner: FeatureMap, rows: Rows) -> bool:
+    """Whether the compiled kernel can take rows: those on a GPU it cannot reach."""
+    here = all(value.device.type == "cpu" for value in rows.values.values())
+    return here and _norm_fits(grid_of(inner).bound)
 
 
 def _norm_fits(bound: Bound) -> bool:
