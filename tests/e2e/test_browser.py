@@ -133,7 +133,7 @@ def test_ask_by_choosing(visit):
     page.wait_for_selector("select#value0")
     page.select_option("#value0", "Female")
     page.select_option("#column1", "hours")
-    page.wait_for_function("[...document.querySelector('#way1').options].length == 4")
+    page.wait_for_selector("#way1:not(:has(option[value='<>']))")
     page.select_option("#way1", ">=")
     page.fill("#value1", "30")
     page.click("section:has(#statistic) button")
@@ -247,7 +247,7 @@ def test_hostile_names_do_nothing_but_stand_there(visit):
 def test_a_hundred_megabytes_are_refused_and_the_page_lives_on(visit):
     page = visit.open("/0/ask")
     page.fill("#sql", "x" * 50_000)
-    assert len(page.input_value("#sql")) == 50_000, "the browser keeps what a script puts in"
+    assert len(page.input_value("#sql")) == 10_000, "the browser itself takes no more"
     status = page.evaluate(
         """async () => {
             const body = new URLSearchParams({sql: "x".repeat(100 * 2 ** 20)});
@@ -398,8 +398,7 @@ def test_a_schema_with_mistakes_is_told_column_by_column(studio):
     page.wait_for_selector("#name")
     page.fill("#low0", "90")
     page.fill("#high0", "17")
-    page.wait_for_selector("#said0 .problem")
-    assert "low < high" in text(page, "#said0 .problem")
+    page.wait_for_selector("#said0 .problem:has-text('low < high')")
     page.select_option("#kind0", "categorical")
     page.wait_for_selector("#categories0")
     page.click("text=Check, and go on")
@@ -428,8 +427,8 @@ def test_data_that_does_not_fit_spends_nothing(studio):
     page.click("text=Go on to confirm")
     page.wait_for_selector("[name=sure]")
     page.check("[name=sure]")
-    page.click("text=Spend ε = 1")
-    page.wait_for_selector("h1:has-text('No release was made')")
+    page.click("button:has-text('Spend ε = 1')")
+    page.wait_for_selector("text=Change the schema")
     assert "old" not in text(page, ".problem"), "no value of a row in an error"
     assert "ε = 0 spent in 0 releases" in text(page, "main")
     assert not (studio.folder / "bad.aqt").exists()

@@ -125,7 +125,8 @@ def done(visit: Visit, session: Session) -> Response:
     if session.work is None:
         return visit.go("/")
     if session.work.problem:
-        return visit.show("failed.html", problem=session.work.problem, account=_account(session))
+        template = "_failed.html" if visit.partial else "failed.html"
+        return visit.show(template, problem=session.work.problem, account=_account(session))
     template = "_done.html" if visit.partial else "done.html"
     return visit.show(template, job=session.work, **_shown(session))
 
