@@ -20,6 +20,7 @@ from aquatint.cli_evaluate import evaluate
 from aquatint.cli_images import pretrain
 from aquatint.cli_learn import learn
 from aquatint.cli_query import query
+from aquatint.cli_report import report
 from aquatint.cli_sample import sample
 from aquatint.cli_serve import serve
 from aquatint.cli_spending import unspent_if_interrupted
@@ -187,6 +188,7 @@ app.command()(query)
 app.command()(learn)
 app.command()(compare)
 app.command("compare-private")(compare_private)
+app.command()(report)
 app.command()(evaluate)
 app.command()(serve)
 app.command()(studio)

@@ -219,7 +219,7 @@ def heat_map(
     rows, columns, title, description, form
         As for `bars`. Numbers are written where there is room for them.
     """
-    found = np.asarray(matrix, dtype=float).reshape(len(rows), len(columns))
+    found = floats(np.asarray(matrix, dtype=float)).reshape(len(rows), len(columns))
     top = most or max(float(np.nanmax(np.abs(found), initial=0.0)), 1e-300)
     left = marks.room(rows, 16, WIDTH * 0.34)
     head = min(0.75 * marks.room(columns, 14, 200) + 6, 82)

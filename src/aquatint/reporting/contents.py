@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import comb
 
 import pandas as pd
 
@@ -63,6 +64,8 @@ class Contents:
         The columns that depend on each other most.
     pairs
         Heat maps of the strongest.
+    pairs_left_out
+        How many pairs are not drawn.
     correlations
         The map of correlations, and the strongest with intervals; or nothing.
     sample
@@ -77,6 +80,7 @@ class Contents:
     columns: list[Shown] = field(default_factory=list)
     strengths: list[Strength] = field(default_factory=list)
     pairs: list[str] = field(default_factory=list)
+    pairs_left_out: int = 0
     correlations: tuple[str, str] | None = None
     sample: pd.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
@@ -135,10 +139,7 @@ def _gathered(
         notes = [*notes, f"Correlations are of {NUMBERS} of {len(numbers)} columns with numbers."]
     found = query.correlation(numbers[:NUMBERS]) if len(numbers) > 1 else None
     drawn = [s for s in strengths if s.strength > 0][:PAIRS]
-    possible = len(query.release.schema.columns)
-    possible = possible * (possible - 1) // 2
-    if possible > len(drawn) > 0:
-        notes = [*notes, f"Of {possible:,} pairs, the {len(drawn)} strongest are drawn."]
+    possible = comb(len(release.schema.columns), 2)
     return Contents(
         release,
         signals,
@@ -146,6 +147,7 @@ def _gathered(
         [_shown(one, tips=len(described) <= TIPS) for one in described],
         drawn,
         [pair_chart(query.model, s.first, s.second) for s in drawn],
+        possible - len(drawn),
         None if found is None else correlation_charts(found, CORRELATIONS),
         query.model.sample(ROWS, seed=seed),
         notes,

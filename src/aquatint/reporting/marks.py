@@ -23,6 +23,8 @@ from aquatint.reporting.svg import (
 )
 
 Numbers = Sequence[float] | np.ndarray
+MOST = 1e100
+"""Schemas admit no larger numbers."""
 SHADES = 20
 """So many shades a heat map has."""
 _UNEVEN = 4.0
@@ -32,9 +34,9 @@ _SAID = 5
 
 
 def floats(numbers: Numbers | None) -> np.ndarray:
-    """Give numbers as an array; nothing is an empty one, and infinity is unknown."""
+    """Give numbers as an array; nothing is an empty one, and what no chart can show is unknown."""
     found = np.asarray([] if numbers is None else numbers, dtype=float)
-    return np.where(np.isfinite(found), found, np.nan)
+    return np.where(np.abs(found) < MOST, found, np.nan)
 
 
 def ends_of(low: Numbers | None, high: Numbers | None, size: int) -> np.ndarray:

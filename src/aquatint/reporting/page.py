@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from math import exp
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 2_000_000
 
 
-def page(contents: Contents, real: Mapping[str, Any] | None = None) -> str:
+def page(contents: Contents, real: object = None) -> str:
     """Write the page.
 
     Parameters
@@ -43,6 +43,7 @@ def page(contents: Contents, real: Mapping[str, Any] | None = None) -> str:
             contents=contents,
             release=release,
             promise=promise(release),
+            times=_times(release.statement.epsilon),
             facts=technical(release),
             public=assumed_public(release),
             not_covered=NOT_COVERED,
@@ -55,6 +56,11 @@ def page(contents: Contents, real: Mapping[str, Any] | None = None) -> str:
         msg = f"the report has {len(text.encode()) / 1e6:.1f} MB, more than 2: too many columns"
         raise DataError(msg)
     return text
+
+
+def _times(epsilon: float) -> str:
+    """Write e to the power of epsilon; of a promise that means nothing, no long number."""
+    return f"{exp(epsilon):.3g}" if epsilon <= 20 else "more than a hundred million"
 
 
 @cache

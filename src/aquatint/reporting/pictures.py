@@ -29,33 +29,22 @@ SIDE = 12
 _SHORT = {"standard deviation": "s.d."}
 
 
-def column_chart(
-    one: Described,
-    *,
-    tips: bool = True,
-    beside: np.ndarray | None = None,
-    names: tuple[str, str] = ("", ""),
-) -> str:
+def column_chart(one: Described, *, tips: bool = True) -> str:
     """Draw a column's distribution: a range as steps, categories as bars."""
-    frame = one.histogram.iloc[: one.column.present_cells]
-    value, low, high = (frame[what].to_numpy(dtype=float) for what in ("value", "low", "high"))
-    other = None if beside is None else beside[: len(value)]
     title = f"Distribution of {one.name}, with 95 % intervals"
-    if isinstance(one.column, RANGED):
-        edges = edges_of(one.column)
-        at = _at(one.column)
-        given = {"title": title, "beside": other, "at": at, "tips": tips}
-        return histogram(edges, np.maximum(value, 0), np.maximum(low, 0), high, **given)  # type: ignore[arg-type]
-    shown = one.histogram  # a missing value is a bar like another
-    value, low, high = (shown[what].to_numpy(dtype=float) for what in ("value", "low", "high"))
-    parts = [np.maximum(value, 0), np.maximum(low, 0), high]
-    parts += [] if beside is None else [beside[: len(value)]]
-    labels, parts = _commonest([str(n) for n in shown.index], parts)
-    other = parts[3] if beside is not None else None
-    return bars(labels, *parts[:3], title=title, beside=other, names=names, tips=tips)
+    ranged = isinstance(one.column, RANGED)
+    # A missing value has no place on an axis, but among categories it is a bar like another.
+    frame = one.histogram.iloc[: one.column.present_cells] if ranged else one.histogram
+    value, low, high = (frame[what].to_numpy(dtype=float) for what in ("value", "low", "high"))
+    value, low = np.maximum(value, 0.0), np.maximum(low, 0.0)
+    if ranged:
+        at, edges = axis_form(one.column), edges_of(one.column)
+        return histogram(edges, value, low, high, title=title, at=at, tips=tips)
+    labels, parts = most_common([str(n) for n in frame.index], [value, low, high])
+    return bars(labels, *parts, title=title, tips=tips)
 
 
-def _at(column: Column) -> Format:
+def axis_form(column: Column) -> Format:
     """Give how a place on a column's axis is written: a date as a date, and numbers short."""
     return partial(readable, column) if isinstance(column, (Date, Datetime)) else brief
 
@@ -66,7 +55,7 @@ def edges_of(column: Column) -> np.ndarray:
     return np.append(left, left[-1] + width[-1])
 
 
-def _commonest(
+def most_common(
     labels: Sequence[str], parts: Sequence[np.ndarray]
 ) -> tuple[list[str], list[np.ndarray]]:
     """Keep the commonest categories; the rest together get no interval, for theirs do not add."""
@@ -87,9 +76,12 @@ def pair_chart(model: Mixture, first: str, second: str) -> str:
     joint = (model.weights[:, None] * left).T @ right
     apart = joint - np.outer(joint.sum(1), joint.sum(0))
     title = f"{first} (down) and {second} (across): more or less often together than by chance"
-    form = lambda share: f"{100 * share:+.1f}"  # noqa: E731
-    given = {"title": title, "signed": True, "form": form}
-    return heat_map(apart, rows, columns, **given)  # type: ignore[arg-type]
+    return heat_map(apart, rows, columns, title=title, signed=True, form=_points)
+
+
+def _points(share: float) -> str:
+    """Write a difference of shares in percentage points; next to nothing is left blank."""
+    return f"{100 * share:+.1f}" if abs(share) >= 0.0005 else ""
 
 
 def _grouped(model: Mixture, name: str) -> tuple[list[str], np.ndarray]:
@@ -100,7 +92,7 @@ def _grouped(model: Mixture, name: str) -> tuple[list[str], np.ndarray]:
         edges = edges_of(column)
         size = column.present_cells
         parts = np.array_split(np.arange(size), min(size, SIDE))
-        labels = [f"{_at(column)(edges[p[0]])}–" for p in parts]
+        labels = [f"{axis_form(column)(edges[p[0]])}–" for p in parts]
         if column.missing:
             parts, labels = [*parts, np.array([size])], [*labels, names[-1]]
     else:
@@ -123,7 +115,7 @@ def correlation_charts(found: pd.DataFrame, most: int) -> tuple[str, str]:
         i, j = place[line["first"]], place[line["second"]]
         matrix[i, j] = matrix[j, i] = line["value"]
         sure[i, j] = sure[j, i] = line["low"] > 0 or line["high"] < 0
-    form = lambda x: f"{x:.2f}"  # noqa: E731
+    form = "{:.2f}".format
     whole = heat_map(
         matrix, names, names, title="Correlations", signed=True, most=1.0, sure=sure, form=form
     )

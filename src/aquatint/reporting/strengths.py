@@ -1,9 +1,9 @@
 """How strongly two columns depend on each other, for every two at once.
 
-The strength is the distance between what was counted and what independent columns would give,
-√Σ(p_ab − p_a·p_b)², over its largest possible size √((1 − Σp_a²)(1 − Σp_b²)): like a correlation,
-zero for independent columns and at most about one. What noise alone adds to the sum is known and
-taken off.
+Like a correlation, the strength is zero for independent columns and one for equal ones. Its square
+is Σ(p_ab − p_a·p_b)² over the geometric mean of the same for each column with itself: the
+Hilbert–Schmidt independence criterion of the cells, scaled. What noise alone adds to the sum is
+known and taken off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.release.histograms import counting_parts
 from aquatint.release.model import Release
-from aquatint.reporting.counted import rows_of
 
 SURE = 20.0
 """Gaussian noise alone makes a strength with a chance of at most e to minus this (Laurent and
@@ -38,7 +37,6 @@ def counted_strengths(release: Release) -> list[Strength]:
 
     Those that noise alone could have made are zero.
     """
-    rows, _ = rows_of(release)
     found: dict[tuple[str, str], float] = {}
     for block in release.blocks:
         for part, counts, deviation in counting_parts(block):
@@ -49,8 +47,8 @@ def counted_strengths(release: Release) -> list[Strength]:
                     alike[part.counted[a], part.counted[b]].append((a, b, start))
             for (m, n), sets in alike.items():
                 starts = np.array([start for _, _, start in sets])
-                tables = counts[starts[:, None] + np.arange(m * n)].reshape(-1, m, n) / rows
-                strengths = _strengths(tables, deviation / rows)
+                tables = counts[starts[:, None] + np.arange(m * n)].reshape(-1, m, n)
+                strengths = _strengths(tables, deviation)
                 named = ((a, b) for a, b, _ in sets)
                 found |= dict(zip(named, map(float, strengths), strict=True))
     return _sorted(found)
@@ -67,24 +65,34 @@ def modelled_strengths(model: Mixture) -> list[Strength]:
 
 
 def _strengths(tables: np.ndarray, noise: float) -> np.ndarray:
-    """Give the strength of tables of one shape, (tables, m, n), all with the same noise σ.
+    """Give the strength of tables of counts of one shape, (tables, m, n), all with the same noise.
 
-    To first order the noise of p_ab − p_a·p_b is E_ab − p_b·ΣE_a· − p_a·ΣE_·b. Its squares add up
-    to σ²·(mn·(1 + Σp_a² + Σp_b²) − 2m − 2n + 2) on average, and its largest direction is at most
-    1 + √(n·Σp_b²) + √(m·Σp_a²) long, which bounds how far noise can exceed that average.
+    To first order the noise E of the counts moves p_ab − p_a·p_b by (I − p_a·1ᵀ)·E·(I − 1·p_bᵀ)
+    over the total. Its squares add up to σ²·(m − 2 + m·Σp_a²)·(n − 2 + n·Σp_b²) on average, and its
+    largest direction is √(m·Σp_a²·n·Σp_b²) long, which bounds how far chance exceeds the average.
     """
     _, m, n = tables.shape
-    first, second = tables.sum(2), tables.sum(1)
-    apart = tables - first[:, :, None] * second[:, None, :]
-    a, b = ((np.clip(side, 0, 1) ** 2).sum(1) for side in (first, second))
-    trace = np.maximum(m * n * (1 + a + b) - 2 * m - 2 * n + 2, 0.0)
-    longest = (1 + np.sqrt(n * b) + np.sqrt(m * a)) ** 2
-    above = (apart**2).sum((1, 2)) - noise**2 * trace
-    chance = 2 * noise**2 * (np.sqrt(SURE * longest * trace) + SURE * longest)
-    most = np.maximum(1 - a, 1e-9) * np.maximum(1 - b, 1e-9)
-    return np.asarray(np.where(above > chance, np.sqrt(np.maximum(above, 0) / most), 0.0))
+    totals = tables.sum((1, 2))
+    known = totals > SURE * noise * np.sqrt(m * n)
+    totals = np.where(known, totals, 1.0)
+    shares, variance = tables / totals[:, None, None], (noise / totals) ** 2
+    first, second = shares.sum(2), shares.sum(1)
+    a, b = (first**2).sum(1), (second**2).sum(1)
+    above = ((shares - first[:, :, None] * second[:, None, :]) ** 2).sum((1, 2))
+    trace, longest = (m - 2 + m * a) * (n - 2 + n * b), m * a * n * b
+    above = above - variance * trace
+    chance = 2 * variance * (np.sqrt(SURE * longest * trace) + SURE * longest)
+    most = np.sqrt(np.maximum(_alone(first) * _alone(second), 1e-18))
+    found = np.sqrt(np.maximum(above, 0.0) / most)
+    return np.asarray(np.where(known & (above > chance), np.minimum(found, 1.0), 0.0))
+
+
+def _alone(shares: np.ndarray) -> np.ndarray:
+    """Give Σ(p_ab − p_a·p_b)² of columns with themselves: Σp² − 2Σp³ + (Σp²)²."""
+    squares = (shares**2).sum(1)
+    return np.asarray(squares - 2 * (shares**3).sum(1) + squares**2)
 
 
 def _sorted(found: dict[tuple[str, str], float]) -> list[Strength]:
     ordered = sorted(found.items(), key=lambda item: -item[1])
-    return [Strength(a, b, min(strength, 1.0)) for (a, b), strength in ordered]
+    return [Strength(a, b, strength) for (a, b), strength in ordered]

@@ -101,8 +101,10 @@ def scale(numbers: Iterable[float], start: float, end: float, *, zero: bool = Tr
     """Make a scale that holds some numbers, and zero if wanted; it always has a length."""
     found = [n for n in numbers if isfinite(n)] + [0.0] * zero
     low, high = min(found, default=0.0), max(found, default=1.0)
-    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):
-        low, high = (low - 0.5, high + 0.5) if low and not zero else (min(low, 0.0), max(high, 1.0))
+    size = max(abs(low), abs(high))
+    if high - low <= max(1e-9 * size, 1e-100):
+        around = max(0.5, 1e-6 * size)
+        low, high = (0.0, 1.0) if zero else (low - around, high + around)
     return Scale(low, high, start, end)
 
 
