@@ -391,7 +391,7 @@ def test_a_newcomers_walk_from_a_csv_to_a_shared_report(browser, tmp_path):
         assert len(report) < 2_000_000
         assert aq.load(tmp_path / "rand_hie.aqt").statement.epsilon == 1.0
         assert list(aq.Schema.from_toml(tmp_path / "rand_hie.toml").columns) == [
-            *("physlm", "hlthp", "mdvis"),
+            *("mdvis", "physlm", "hlthp"),
         ]
         (pictures_folder() / "walk.txt").write_text(f"{took:.1f} s\n", encoding="utf-8")
         is_locked(studio, page)

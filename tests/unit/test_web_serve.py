@@ -263,3 +263,20 @@ def test_a_job_tells_of_its_progress_and_of_its_end():
     job = Job("work", endless).start()
     job.stop()
     assert job.wait(10)
+
+
+def test_the_script_of_others_is_the_one_that_was_vetted():
+    """The file is what docs/dependencies.md says it is."""
+    import hashlib
+    import re
+    from importlib.resources import files
+    from pathlib import Path
+
+    root = Path(__file__).parents[2]
+    said = (root / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    vendored = [
+        files("aquatint.web").joinpath("static", "htmx-4.0.1.min.js").read_bytes(),
+        (root / "tests" / "vendor" / "axe-4.14.0.min.js").read_bytes(),
+    ]
+    for content in vendored:
+        assert hashlib.sha256(content).hexdigest() in re.findall(r"`([0-9a-f]{64})`", said)

@@ -1,6 +1,7 @@
 """The studio: what it reads and when, what it refuses, what it spends, and that it locks."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -258,6 +259,19 @@ def test_the_page_locks_after_a_release(declared, folder):
     assert declared.get("/file/passwd").status_code == 422
     declared.post("/again")
     assert 'value="people-2.aqt"' in declared.get("/budget").text
+
+
+def test_a_button_that_is_pressed_twice_at_once_spends_once(declared, folder):
+    """Threads press it together, twenty times over; the ledger counts."""
+    Ledger(folder / "ledger.db").open_account("people", Budget(9.0, 1e-6), ROW)
+    declared.post("/budget", **SPENDING, ledger="ledger.db", dataset="people")
+    with ThreadPoolExecutor(20) as pool:
+        presses = [pool.submit(declared.post, "/spend", sure="on") for _ in range(20)]
+        codes = sorted(press.result().status_code for press in presses)
+    assert codes == [303] + [422] * 19
+    while "data-done" not in declared.get("/done").text:
+        time.sleep(0.05)
+    assert Ledger(folder / "ledger.db").account("people").releases == 1
 
 
 def test_nothing_is_spent_without_the_tick(declared, folder):

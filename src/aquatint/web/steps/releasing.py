@@ -83,7 +83,7 @@ def spend(visit: Visit, session: Session) -> Response:
     budgeting.check_output(session, spending.output)
     root = session.folder.root
     work = Job("making the release", lambda: made(root, data, schema, spending), must_end=True)
-    session.work = work.start()
+    session.begin(work)
     work.wait(0.5)
     return visit.go("/done")
 
