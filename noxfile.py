@@ -16,7 +16,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 def _install(session: nox.Session, group: str) -> None:
     session.install(
-        "-e", ".[evaluate,images,learn]", *nox.project.dependency_groups(PROJECT, group)
+        "-e", ".[evaluate,images,learn,web]", *nox.project.dependency_groups(PROJECT, group)
     )
 
 

@@ -22,7 +22,9 @@ from aquatint.cli_learn import learn
 from aquatint.cli_query import query
 from aquatint.cli_report import report
 from aquatint.cli_sample import sample
+from aquatint.cli_serve import serve
 from aquatint.cli_spending import unspent_if_interrupted
+from aquatint.cli_studio import studio
 from aquatint.errors import AquatintError
 
 if TYPE_CHECKING:
@@ -188,6 +190,8 @@ app.command()(compare)
 app.command("compare-private")(compare_private)
 app.command()(report)
 app.command()(evaluate)
+app.command()(serve)
+app.command()(studio)
 
 
 @app.command()

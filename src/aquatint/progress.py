@@ -5,17 +5,52 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
 
 Advance = Callable[[int], None]
+Tell = Callable[[str, int, int | None], None]
+_LISTENER: ContextVar[Tell | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(tell: Tell) -> Iterator[None]:
+    """Tell a function of progress instead of a terminal: what, how much of it, and of how much."""
+    token = _LISTENER.set(tell)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+@contextmanager
+def _told(tell: Tell, label: str, total: int | None) -> Iterator[Advance]:
+    """Tell a listener of this work, and of none that it is made of."""
+    done = 0
+
+    def advance(amount: int) -> None:
+        nonlocal done
+        done += amount
+        tell(label, done, total)
+
+    token = _LISTENER.set(None)
+    tell(label, 0, total)
+    try:
+        yield advance
+    finally:
+        _LISTENER.reset(token)
 
 
 @contextmanager
 def track(label: str, total: int | None, *, show: bool = True) -> Iterator[Advance]:
     """Give a function to call with the amount done since the last call."""
+    if (listener := _LISTENER.get()) is not None:
+        with _told(listener, label, total) as advance:
+            yield advance
+        return
     if not (show and sys.stderr.isatty()):
         yield lambda _: None
         return
@@ -41,7 +76,7 @@ def track(label: str, total: int | None, *, show: bool = True) -> Iterator[Advan
     begun = monotonic()
     done = 0
 
-    def advance(amount: int) -> None:
+    def show_more(amount: int) -> None:
         nonlocal done
         done += amount
         waited = monotonic() - begun
@@ -50,6 +85,6 @@ def track(label: str, total: int | None, *, show: bool = True) -> Iterator[Advan
             bar.update(task, completed=done, speed=f"({done / waited:,.0f}/s)")
 
     try:
-        yield advance
+        yield show_more
     finally:
         bar.stop()

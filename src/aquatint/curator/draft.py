@@ -31,31 +31,45 @@ _CATEGORIES = (
 )
 
 
+_WRITTEN = {
+    "boolean": ('"boolean"', ""),
+    "integer": ('"integer"   # or "categorical" with whole numbers, if they are codes', _BOUNDS),
+    "numeric": ('"numeric"', _BOUNDS),
+    "date": ('"date"', _DATES),
+    "datetime": ('"datetime"', _DATES),
+    "image": ('"image"', _IMAGE),
+    "categorical": ('"categorical"   # or "ordered", lowest first; or "text"', _CATEGORIES),
+}
+
+
 def draft(path: str | Path) -> str:
     """Write the skeleton of a schema; no row is looked at beyond telling the types."""
     path = Path(path)
     parts = [_HEAD.format(file=path.name, name=json.dumps(path.name.split(".")[0]))]
-    for field in header(path):
-        kind, blank = _kind(field.type)
-        parts.append(f"\n[columns.{json.dumps(field.name, ensure_ascii=False)}]\nkind = {kind}\n")
+    for name, kind in kinds(path):
+        written, blank = _WRITTEN[kind]
+        parts.append(f"\n[columns.{json.dumps(name, ensure_ascii=False)}]\nkind = {written}\n")
         parts.append(f"{blank}\n" if blank else "")
-        if blank != _IMAGE:
+        if kind != "image":
             parts.append(_MISSING)
     return "".join(parts)
 
 
-def _kind(arrow: pa.DataType) -> tuple[str, str]:
+def kinds(path: str | Path) -> list[tuple[str, str]]:
+    """Name a file's columns and the kinds that their types suggest; no row goes into it."""
+    return [(field.name, _kind(field.type)) for field in header(Path(path))]
+
+
+def _kind(arrow: pa.DataType) -> str:
     if pa.types.is_boolean(arrow):
-        return '"boolean"', ""
+        return "boolean"
     if pa.types.is_integer(arrow):
-        return '"integer"   # or "categorical" with whole numbers, if they are codes', _BOUNDS
+        return "integer"
     if pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
-        return '"numeric"', _BOUNDS
+        return "numeric"
     if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow):
-        return ('"date"' if pa.types.is_date(arrow) else '"datetime"'), _DATES
-    if _holds_images(arrow):
-        return '"image"', _IMAGE
-    return '"categorical"   # or "ordered", lowest first; or "text"', _CATEGORIES
+        return "date" if pa.types.is_date(arrow) else "datetime"
+    return "image" if _holds_images(arrow) else "categorical"
 
 
 def _holds_images(arrow: pa.DataType) -> bool:

@@ -164,6 +164,12 @@ class Ledger:
             _drop_dead(db)
             return self._account(db, dataset)
 
+    def after(self, dataset: str, loss: Loss) -> float:
+        """Give what would be spent, as ε at the ceiling's δ, if this loss came on top."""
+        with self._transaction() as db:
+            _drop_dead(db)
+            return (_losses(db, dataset) + loss).epsilon(self._account(db, dataset).delta)
+
     def _account(self, db: sqlite3.Connection, dataset: str) -> Account:
         row = db.execute(
             "select protects, epsilon, delta from datasets where name = ?", (dataset,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from math import sqrt
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
+from aquatint.accounting import Budget, Noised
 from aquatint.curator.accumulate import PrivateSum, check_room, sum_rows
 from aquatint.curator.choosing import scores
 from aquatint.curator.encode import Encoder, Notes
@@ -22,7 +22,7 @@ from aquatint.curator.ledger import Ledger
 from aquatint.curator.noise import add_noise, choose, chooser, simulator
 from aquatint.curator.persons import passes, sum_persons
 from aquatint.curator.read import Source, read
-from aquatint.curator.spending import look_before, uninterrupted
+from aquatint.curator.spending import look_before, most_loss, possible_noise, uninterrupted
 from aquatint.errors import BudgetError, DataError, LedgerError, PlanError
 from aquatint.features import FeatureMap, leaves
 from aquatint.features.attaching import moved, networked_maps
@@ -34,8 +34,8 @@ from aquatint.progress import track
 from aquatint.release.archive import reserved, to_bytes
 from aquatint.release.model import Block, Release, Statement
 from aquatint.schema import Schema
-from aquatint.table_plan import extremes, rebalanced
 from aquatint.table_plan import plan as default_plan
+from aquatint.table_plan import rebalanced
 
 
 def sketch(
@@ -104,8 +104,7 @@ def sketch(
         msg = "the plan was made for another schema: plan again with this one"
         raise PlanError(msg)
     placed = on_device(chosen, device)
-    noise = noise_of(chosen, budget)
-    possible = [noise, *(noise_of(each, budget) for each in extremes(chosen))]
+    possible = possible_noise(chosen, budget)
     if simulate is not None and ledger is not None:
         msg = "simulated noise is not private, so there is nothing to account for: drop one of them"
         raise BudgetError(msg)
@@ -119,7 +118,9 @@ def sketch(
             with uninterrupted():
                 if hold is not None:
                     hold.spend()
-                release = finish(private, budget, noise=noise, simulate=simulate, progress=progress)
+                release = finish(
+                    private, budget, noise=possible[0], simulate=simulate, progress=progress
+                )
                 if file is not None:
                     file.write(to_bytes(release))
                 room.close()  # the file is in its place before Ctrl-C is heard again
@@ -286,9 +287,7 @@ def _reservation(
     if ledger is None or dataset is None:
         yield None
         return
-    measure = laplace_loss if budget.pure else gaussian_loss
-    losses = [measure([part for parts in noise for part in parts]) for noise in possible]
-    loss = Loss(*(max(values) for values in zip(*map(astuple, losses), strict=True)))
+    loss = most_loss(budget, possible)
     protects = plan.schema.privacy.protects
     with Ledger(ledger).reserve(dataset, loss, budget, protects) as hold:
         yield hold

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 
-from aquatint.accounting import Budget
+from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
 from aquatint.curator.interrupts import held_back
+from aquatint.planning import Plan, noise_of
+from aquatint.table_plan import extremes
 
 
 class PrivacyWarning(UserWarning):
@@ -29,6 +32,18 @@ def look_before(rows: int, budget: Budget) -> None:
             PrivacyWarning,
             stacklevel=3,
         )
+
+
+def possible_noise(plan: Plan, budget: Budget) -> list[tuple[tuple[Noised, ...], ...]]:
+    """Give the noise that a plan calls for, however its shares are settled on the way."""
+    return [noise_of(each, budget) for each in (plan, *extremes(plan))]
+
+
+def most_loss(budget: Budget, possible: Sequence[tuple[tuple[Noised, ...], ...]]) -> Loss:
+    """Give the loss that covers a release, whichever of the possible noises it gets."""
+    measure = laplace_loss if budget.pure else gaussian_loss
+    losses = [measure([part for parts in noise for part in parts]) for noise in possible]
+    return Loss(*(max(values) for values in zip(*map(astuple, losses), strict=True)))
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Pages in the browser, on this machine only: for analysts (`serve`), for curators (`studio`)."""

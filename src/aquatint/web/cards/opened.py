@@ -1,0 +1,121 @@
+"""The releases that a page is about, and the models that are fitted to them once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+from aquatint.analyst.query.describe import Described, describe
+from aquatint.analyst.query.front import Query
+from aquatint.analyst.synthesize.front import Synthesizer, synthesize
+from aquatint.errors import DataError
+from aquatint.release import load
+from aquatint.release.model import Release
+from aquatint.web.jobs import Job
+
+KEPT = 8
+"""How many pieces of finished work are remembered."""
+
+
+class Opened:
+    """One release with what has been worked out from it.
+
+    Attributes
+    ----------
+    asking
+        The model that answers questions, fitted, and every column described with it.
+    drawing
+        The model that rows are drawn from, and estimators trained on.
+    """
+
+    def __init__(self, place: int, path: Path, name: str, release: Release) -> None:
+        self.place, self.path, self.name, self.release = place, path, name, release
+        self.table = not release.schema.images
+        self.lock = Lock()
+        self.asking: Job[list[Described]] = Job("fitting a model for questions", self._ask)
+        self.drawing: Job[Synthesizer] = Job("fitting a model to draw rows from", self._draw)
+        self._query: Query | None = None
+
+    @property
+    def query(self) -> Query:
+        """Questions to the release; hold the lock while one is answered."""
+        if self._query is None:
+            self._query = Query(self.release, progress=False)
+        return self._query
+
+    def _ask(self) -> list[Described]:
+        with self.lock:
+            _ = self.query.model  # by itself, so that its own progress is heard
+            return describe(self.query)
+
+    def _draw(self) -> Synthesizer:
+        self.release.schema.require_table("drawing rows on this page")
+        return synthesize(self.release)
+
+
+class Shelf:
+    """All releases of a page, in the order they were given, and the work in hand."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        stems = [path.stem for path in paths]
+        names = [str(p) if stems.count(p.stem) > 1 else p.stem for p in paths]
+        if len(set(names)) < len(names):
+            msg = "the same file is given twice: give each release once"
+            raise DataError(msg)
+        named = zip(paths, names, strict=True)
+        self.opened = [Opened(i, p, n, load(p)) for i, (p, n) in enumerate(named)]
+        self._jobs: dict[int, Job[Any]] = {}
+        self._numbers: Iterator[int] = count(1)
+        self._fits = Thread(target=self._fit, name="aquatint fits")
+        self._closed = False
+
+    def start(self) -> None:
+        """Begin to fit, one model after the other: all that pages wait for."""
+        self._fits.start()
+
+    def stop(self) -> None:
+        """End all work that is going on."""
+        self._closed = True
+        for job in [*self._models(), *self._jobs.values()]:
+            job.stop()
+
+    def _models(self) -> list[Job[Any]]:
+        tables = [opened for opened in self.opened if opened.table]
+        return [job for one in tables for job in (one.asking, one.drawing)]
+
+    def _fit(self) -> None:
+        for job in self._models():
+            if self._closed:
+                return
+            job.start().wait()
+        for module in ("sklearn.ensemble", "sklearn.linear_model", "skops.io"):
+            with suppress(ImportError):  # they take seconds, and a model is asked for later
+                import_module(module)
+
+    def find(self, place: int) -> Opened:
+        """Give a release by its place."""
+        if not 0 <= place < len(self.opened):
+            msg = f"there are {len(self.opened)} releases on this page: choose one above"
+            raise DataError(msg)
+        return self.opened[place]
+
+    def begin(self, job: Job[Any]) -> int:
+        """Start a piece of work, and give the number to ask for it by."""
+        number = next(self._numbers)
+        self._jobs[number] = job.start()
+        for old in list(self._jobs)[:-KEPT]:
+            if self._jobs[old].over:
+                del self._jobs[old]
+        return number
+
+    def job(self, number: int) -> Job[Any]:
+        """Give a piece of work by its number."""
+        if number not in self._jobs:
+            msg = "that work is no longer remembered: start it again"
+            raise DataError(msg)
+        return self._jobs[number]
