@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 HERE = Path(__file__).parent
-CHOSEN = ("overview", "ask", "compare", "studio-budget", "studio-done")
+CHOSEN = ("overview", "ask", "compare", "studio-budget", "studio-done", "report")
 WIDTH, TALLEST = 960, 1100
 
 

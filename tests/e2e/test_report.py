@@ -256,7 +256,7 @@ def test_without_test_rows_a_third_is_kept_apart_and_the_page_says_so(
     given = ["--classifiers", "logistic", "-o", "page.html"]
     done = run(["report", "out.aqt", "--real", "people.csv", *given])
     assert done.code == 0
-    assert "page.curator-only.html says that it is not to be shared" in done.err
+    assert "call it page.curator-only.html" in done.err
     assert done.out == "written: page.html, NOT PRIVATE, for the curator's eyes only\n"
     _, words = read(folder.path / "page.html")
     assert "167 kept apart by lot, which were in the release as well" in words
