@@ -14,7 +14,7 @@ DEVICE ?= cpu
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images bench-scale results results-quick clean
+.PHONY: help demo test lint unit docs bench bench-throughput bench-tables bench-queries bench-compare bench-images bench-pages bench-scale results results-quick screens clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -22,7 +22,8 @@ help: ## show this list
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --editable '.[checkpoint,evaluate,images,learn,spark,sql]' --group dev
+	$(BIN)/pip install --quiet --editable '.[checkpoint,evaluate,images,learn,spark,sql,web]' --group dev
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || echo 'no chromium: install it to test the pages in a browser'
 	@touch $@
 
 demo: $(READY) ## sketch a real health survey, draw a synthetic table from the release and judge it
@@ -43,7 +44,7 @@ unit: $(READY) ## unit, contract, property, statistical, golden, end-to-end and 
 docs: $(READY) ## build the site; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-bench: bench-throughput bench-tables bench-queries bench-compare bench-images bench-scale ## every benchmark; results go to benchmarks/results and the docs
+bench: bench-throughput bench-tables bench-queries bench-compare bench-images bench-pages bench-scale ## every benchmark; results go to benchmarks/results and the docs
 
 bench-throughput: $(READY) ## throughput against the plain float32 path
 	$(BIN)/python benchmarks/throughput.py
@@ -92,6 +93,13 @@ results-quick: $(BENCH) ## a few of these figures made anew and compared with th
 bench-scale: $(READY) $(PEERS)/.ready $(SMARTNOISE)/.ready ## a hundred million rows, memory, wide tables, databases, runs that are killed
 	$(BIN)/python benchmarks/scale_peers.py run
 	$(BIN)/python benchmarks/scale.py all
+
+bench-pages: $(BENCH) ## how long the analyst's page takes on Adult, in a browser
+	$(BIN)/python benchmarks/pages.py
+
+screens: $(READY) ## take the pictures of the pages again, for the README and the docs
+	$(BIN)/pytest tests/e2e/test_browser.py tests/e2e/test_report_browser.py -q
+	$(BIN)/python docs/screens.py
 
 $(BENCH): $(READY)
 	$(BIN)/pip install --quiet --group bench

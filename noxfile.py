@@ -17,7 +17,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 def _install(session: nox.Session, group: str) -> None:
     session.install(
         "-e",
-        ".[checkpoint,evaluate,images,learn,spark,sql]",
+        ".[checkpoint,evaluate,images,learn,spark,sql,web]",
         *nox.project.dependency_groups(PROJECT, group),
     )
 

@@ -77,10 +77,10 @@ class Guest:
         self.secret = re.search(r'name="secret" value="([^"]+)"', self.get(path).text)[1]
         return self.secret
 
-    def post(self, path: str, *, part: bool = False, headers=None, **fields):
+    def post(self, where: str, /, *, part: bool = False, headers=None, **fields):
         """Send a form from our own page."""
         said = {"origin": ORIGIN, **({"hx-request": "true"} if part else {}), **(headers or {})}
-        return self.client.post(path, data={"secret": self.secret, **fields}, headers=said)
+        return self.client.post(where, data={"secret": self.secret, **fields}, headers=said)
 
 
 def same(text: str) -> tuple[str, str]:

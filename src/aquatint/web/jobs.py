@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -11,6 +11,10 @@ from aquatint.errors import AquatintError
 from aquatint.progress import heard_by
 
 T = TypeVar("T")
+
+
+class _Stopped(Exception):  # noqa: N818  # a way out of the work, not an error
+    """The work is not wanted any more."""
 
 
 class Job(Generic[T]):
@@ -23,7 +27,10 @@ class Job(Generic[T]):
     work
         What to do; its progress bars are heard here.
     must_end
-        Whether the program waits for it before it ends, as for work that has spent a budget.
+        Whether it cannot be stopped, as for work that spends a budget.
+
+    The program waits for its jobs before it ends: those that can be stopped stop at the next sign
+    of progress.
     """
 
     def __init__(self, what: str, work: Callable[[], T], *, must_end: bool = False) -> None:
@@ -34,13 +41,19 @@ class Job(Generic[T]):
         self._result: list[T] = []
         self._begun = monotonic()
         self._seconds: float | None = None
-        self._thread = Thread(target=self._run, daemon=not must_end, name=f"aquatint {what}")
+        self._must_end, self._stopped = must_end, Event()
+        self._thread = Thread(target=self._run, name=f"aquatint {what}")
 
     def start(self) -> Job[T]:
         """Begin."""
         self._begun = monotonic()
         self._thread.start()
         return self
+
+    def stop(self) -> None:
+        """Ask it to end early, if it can."""
+        if not self._must_end:
+            self._stopped.set()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it is over; say whether it is."""
@@ -76,6 +89,8 @@ class Job(Generic[T]):
         try:
             with heard_by(self._hear):
                 found = self._work()
+        except _Stopped:
+            self.problem = "The page was closed before this was done."
         except AquatintError as error:
             self.problem = str(error)
         except Exception as error:  # a page has to say that its work failed
@@ -85,4 +100,6 @@ class Job(Generic[T]):
         self._seconds = monotonic() - self._begun
 
     def _hear(self, label: str, done: int, total: int | None) -> None:
+        if self._stopped.is_set():
+            raise _Stopped
         self.label, self.done, self.total = label, done, total

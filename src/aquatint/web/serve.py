@@ -44,6 +44,7 @@ def analyst_app(paths: Sequence[str | Path], *, fit: bool = True) -> Starlette:
         if fit:
             shelf.start()
         yield
+        shelf.stop()
 
     made = Starlette(
         routes=_routes(shelf, shared), lifespan=begun, exception_handlers=nowhere(shared)

@@ -6,7 +6,8 @@ from the header, the schema and the plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -43,8 +44,16 @@ def studio_app(folder: str | Path = ".") -> Starlette:
         ("/again", releasing.again, "POST"),
         ("/file/{which}", releasing.file, "GET"),
     ]
+
+    @asynccontextmanager
+    async def lasting(_: Starlette) -> AsyncIterator[None]:
+        yield
+        if session.report is not None:
+            session.report.stop()
+
     made = Starlette(
         routes=[*(route(p, of(h), shared, method) for p, h, method in pages), *static()],
+        lifespan=lasting,
         exception_handlers=nowhere(shared),
     )
     made.state.session = session

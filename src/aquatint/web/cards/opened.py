@@ -71,15 +71,27 @@ class Shelf:
         self.opened = [Opened(i, p, n, load(p)) for i, (p, n) in enumerate(named)]
         self._jobs: dict[int, Job[Any]] = {}
         self._numbers: Iterator[int] = count(1)
-        self._fits = Thread(target=self._fit, daemon=True, name="aquatint fits")
+        self._fits = Thread(target=self._fit, name="aquatint fits")
+        self._closed = False
 
     def start(self) -> None:
         """Begin to fit, one model after the other: all that pages wait for."""
         self._fits.start()
 
-    def _fit(self) -> None:
+    def stop(self) -> None:
+        """End all work that is going on."""
+        self._closed = True
+        for job in [*self._models(), *self._jobs.values()]:
+            job.stop()
+
+    def _models(self) -> list[Job[Any]]:
         tables = [opened for opened in self.opened if opened.table]
-        for job in [job for one in tables for job in (one.asking, one.drawing)]:
+        return [job for one in tables for job in (one.asking, one.drawing)]
+
+    def _fit(self) -> None:
+        for job in self._models():
+            if self._closed:
+                return
             job.start().wait()
         for module in ("sklearn.ensemble", "sklearn.linear_model", "skops.io"):
             with suppress(ImportError):  # they take seconds, and a model is asked for later

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+from time import monotonic
 from typing import Any
 
 from starlette.responses import Response
@@ -9,7 +11,9 @@ from starlette.responses import Response
 from aquatint.accounting import Budget
 from aquatint.curator.ledger import Ledger
 from aquatint.errors import AquatintError, DataError
+from aquatint.planning import Plan
 from aquatint.previewing import preview
+from aquatint.reporting import charts
 from aquatint.web.forms import Form
 from aquatint.web.pages import Visit
 from aquatint.web.steps.session import Session, Spending
@@ -17,6 +21,8 @@ from aquatint.web.steps.session import Session, Spending
 MOST_ROWS = 10**12
 LEDGERS = (".db", ".sqlite", ".ledger")
 NEW = "ledger.db"
+MOST_SECONDS = 0.4
+"""What drawing a preview may take."""
 
 
 def page(visit: Visit, session: Session, problem: str = "", status: int = 200) -> Response:
@@ -68,8 +74,24 @@ def _preview(session: Session, form: Form) -> dict[str, Any]:
         "problem": "",
         "seen": seen,
         "warnings": warnings(spending),
-        "account": account(session, spending),
+        "account": account(session, spending, form.text("ceiling")),
+        "curve": _curve(session.plan, spending),
     }
+
+
+def _curve(plan: Plan, spending: Spending) -> str:
+    """Draw how the error of one share falls with ε, around what was chosen."""
+    epsilon, delta = spending.budget.epsilon, spending.budget.delta
+    around = [epsilon * 2.0**power for power in (-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2)]
+    begun, errors = monotonic(), []
+    for one in around:
+        seen = preview(plan, rows=spending.rows, epsilon=one, delta=delta)
+        errors.append(next((e.error for e in seen.expected if "one cell" in e.question), nan))
+        if monotonic() - begun > MOST_SECONDS:
+            return ""  # a very wide table: the table of errors has to do
+    title = "The error of a share of rows, in percent of all rows, by ε"
+    curves = {"± percent": errors}
+    return charts.line(around, curves, title=title, x_label="ε", height=170.0)
 
 
 def warnings(spending: Spending) -> list[str]:
@@ -85,17 +107,17 @@ def warnings(spending: Spending) -> list[str]:
     return found
 
 
-def account(session: Session, spending: Spending) -> dict[str, Any] | None:
+def account(session: Session, spending: Spending, ceiling: str = "") -> dict[str, Any] | None:
     """Give the ledger's state, and what it would be afterwards; None without a ledger."""
     if not spending.ledger:
         return None
     path = session.folder.inside(spending.ledger)
     if not path.exists():
-        return {"new": True}
+        return {"new": True, "ceiling": ceiling}
     book = Ledger(path)
     known = {one.dataset: one for one in book.accounts()}
     if spending.dataset not in known:
-        return {"new": True}
+        return {"new": True, "ceiling": ceiling}
     before = session.spending
     session.spending = spending
     try:

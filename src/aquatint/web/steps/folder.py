@@ -10,6 +10,7 @@ from aquatint.errors import DataError
 DATA = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 PACKED = (".gz", ".zst", ".bz2")
 MOST = 1_000
+LONGEST = 1_000
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Folder:
         try:
             path = (self.root / relative).resolve()
         except (OSError, ValueError, RuntimeError):
+            path = self.root.parent
+        if len(relative) > LONGEST:
             path = self.root.parent
         hidden = any(part.startswith(".") for part in Path(relative).parts if part != ".")
         if hidden or Path(relative).is_absolute() or not path.is_relative_to(self.root):

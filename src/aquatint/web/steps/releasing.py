@@ -83,7 +83,7 @@ def spend(visit: Visit, session: Session) -> Response:
     budgeting.check_output(session, spending.output)
     root = session.folder.root
     work = Job("making the release", lambda: made(root, data, schema, spending), must_end=True)
-    session.work = work.start()
+    session.begin(work)
     work.wait(0.5)
     return visit.go("/done")
 
@@ -125,7 +125,8 @@ def done(visit: Visit, session: Session) -> Response:
     if session.work is None:
         return visit.go("/")
     if session.work.problem:
-        return visit.show("failed.html", problem=session.work.problem, account=_account(session))
+        template = "_failed.html" if visit.partial else "failed.html"
+        return visit.show(template, problem=session.work.problem, account=_account(session))
     template = "_done.html" if visit.partial else "done.html"
     return visit.show(template, job=session.work, **_shown(session))
 

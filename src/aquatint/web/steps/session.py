@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from aquatint.accounting import Budget, Loss
@@ -57,6 +58,7 @@ class Session:
     spending: Spending | None = None
     work: Job[Outcome] | None = None
     report: Job[Path] | None = None
+    lock: Lock = field(default_factory=Lock)
 
     @property
     def locked(self) -> bool:
@@ -85,6 +87,12 @@ class Session:
         if self.spending is None or not self.spending.ledger:
             return None
         return Ledger(self.folder.inside(self.spending.ledger))
+
+    def begin(self, work: Job[Outcome]) -> None:
+        """Start the work that spends: once, however often and fast the button is pressed."""
+        with self.lock:
+            self.open()
+            self.work = work.start()
 
     def again(self) -> None:
         """Begin another release with the same schema; the spending is to be chosen anew."""

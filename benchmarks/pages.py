@@ -1,0 +1,117 @@
+"""How long the analyst's page takes on Adult: first paints, and answers to clicks, in Chromium.
+
+Paints are the browser's own first contentful paint, counted from the start of the navigation. A
+click counts from the click to the result on the page. Fits are over by then; they are timed too.
+
+    python benchmarks/pages.py            # needs Adult (see datasets.py), chromium and playwright
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter, sleep
+from typing import Any
+
+import datasets
+from playwright.sync_api import sync_playwright
+
+from aquatint.curator.sketch import sketch
+from aquatint.web.serve import analyst_app
+from aquatint.web.server import in_background
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from browsing import FLAGS, Browsing, chromium
+
+RESULTS = Path(__file__).parent / "results" / "pages.json"
+REPEATS = 5
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+
+
+def main() -> None:
+    """Measure, and write the results."""
+    made = datasets.adult()
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{name}.aqt" for name in ("adult", "again")]
+        for path, rows in zip(paths, (made.train, made.test), strict=True):
+            sketch(rows, made.schema, epsilon=1.0, delta=1e-6, output=path, progress=False)
+        app = analyst_app(paths)
+        with in_background(app) as address, sync_playwright() as playwright:
+            first, second = app.state.shelf.opened
+            while not second.drawing.over:
+                sleep(0.2)
+            sleep(3)  # scikit-learn is imported last
+            found = {"fit_s": {"asking": first.asking.seconds, "drawing": first.drawing.seconds}}
+            browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+            visit = Browsing(browser, address, Path(folder))
+            found |= {"paint_ms": _paints(visit), "click_ms": _clicks(visit)}
+            browser.close()
+    found["machine"] = f"{platform.machine()}, {platform.python_version()}"
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1))
+
+
+def _paints(visit: Browsing) -> dict[str, list[float]]:
+    found = {}
+    for path in ("/0/", "/0/ask", "/0/sample", "/0/learn", "/compare"):
+        times = []
+        for _ in range(REPEATS):
+            page = visit.open(path)
+            while (paint := page.evaluate(PAINT)) is None:
+                sleep(0.02)
+            times.append(paint)
+            page.context.close()
+        visit.contexts.clear()
+        found[path] = [round(median(times), 1), round(max(times), 1)]
+    return found
+
+
+def _clicks(visit: Browsing) -> dict[str, list[float]]:
+    label = "section:has(#sql) button"
+    grouped = "select occupation, avg(age) as age, count(*) as n from data group by occupation"
+    condition = "select count(*) from data where age >= 30 and sex = 'Male' and race = 'White'"
+    return {
+        "two statistics of 15 groups": _timed(
+            visit, "/0/ask", _ask(grouped), label, "[data-answer]"
+        ),
+        "three conditions": _timed(visit, "/0/ask", _ask(condition), label, "[data-answer]"),
+        "1,000 rows": _timed(visit, "/0/sample", None, "main button", "[data-drawn]"),
+        "100,000 rows": _timed(visit, "/0/sample", _rows, "main button", "[data-drawn]"),
+        "compare": _timed(visit, "/compare", None, "main button", "[data-compared]"),
+        "train, until progress or result": _timed(
+            visit, "/0/learn", None, "main button", "#learned .card"
+        ),
+    }
+
+
+def _ask(sql: str) -> Callable[[Any], None]:
+    return lambda page: page.fill("#sql", sql)
+
+
+def _rows(page: Any) -> None:
+    page.fill("#count", "100000")
+
+
+def _timed(visit: Browsing, path: str, fill: Any, button: str, until: str) -> list[float]:
+    times = []
+    for _ in range(REPEATS):
+        page = visit.open(path)
+        page.wait_for_load_state("networkidle")
+        if fill is not None:
+            fill(page)
+        begun = perf_counter()
+        page.click(button)
+        page.wait_for_selector(until)
+        times.append(1000 * (perf_counter() - begun))
+        page.context.close()
+    visit.contexts.clear()
+    return [round(median(times), 1), round(max(times), 1)]
+
+
+if __name__ == "__main__":
+    main()
