@@ -86,7 +86,7 @@ bench-pages: $(BENCH) ## how long the analyst's page takes on Adult, in a browse
 	$(BIN)/python benchmarks/pages.py
 
 screens: $(READY) ## take the pictures of the pages again, for the README and the docs
-	$(BIN)/pytest tests/e2e/test_browser.py -q
+	$(BIN)/pytest tests/e2e/test_browser.py tests/e2e/test_report_browser.py -q
 	$(BIN)/python docs/screens.py
 
 $(BENCH): $(READY)

@@ -21,7 +21,7 @@ language = "en-GB"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns = ["_build"]
-nitpicky = False
+nitpicky = True
 
 html_theme = "furo"
 html_title = "Aquatint"

@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 HERE = Path(__file__).parent
-CHOSEN = ("overview", "ask", "compare", "studio-budget", "studio-done")
+CHOSEN = ("overview", "ask", "compare", "studio-budget", "studio-done", "report")
 WIDTH, TALLEST = 960, 1100
 
 
@@ -19,7 +19,9 @@ def main() -> None:
             height = round(picture.height * WIDTH / picture.width)
             small = picture.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS)
         cut = small.crop((0, 0, WIDTH, min(height, TALLEST)))
-        few = cut.quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        few = cut.quantize(
+            128, method=Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE
+        )
         few.save(HERE / "_static" / "screens" / f"{name}.png", optimize=True)
 
 

@@ -72,6 +72,8 @@ def test_the_contracts_hold(copy):
         ("planning.py", "import aquatint.table_plan", "The layers of the public side"),
         ("table_plan.py", "import aquatint.grouping", "The layers of the public side"),
         ("curator/sketch.py", "import aquatint.evaluate", "The layers of the public side"),
+        ("reporting/front.py", "import aquatint.curator.read", "never imports the curator"),
+        ("reporting/page.py", "import aquatint.evaluate.beside", "never imports the curator"),
         ("web/serve.py", "import aquatint.web.studio", "never imports the curator"),
     ],
     ids=[
@@ -87,6 +89,8 @@ def test_the_contracts_hold(copy):
         "planning",
         "table plan and grouping",
         "curator and evaluate",
+        "the report and the curator",
+        "the report and evaluate",
         "the analyst's page and the studio",
     ],
 )
@@ -115,6 +119,7 @@ def test_every_public_module_stands_behind_the_wall():
             "cli",
             "cli_compare_private",
             "cli_evaluate",
+            "cli_report",
             "cli_studio",
             "__main__",
             "curator",

@@ -17,6 +17,7 @@ from aquatint.reporting import contents as contents_module
 from aquatint.reporting.contents import contents
 from aquatint.reporting.counted import describe_counted, rows_of
 from aquatint.reporting.focus import can_focus, focus
+from aquatint.reporting.pictures import statistics_of
 from aquatint.reporting.strengths import counted_strengths, modelled_strengths
 from aquatint.reporting.verdicts import signal, verdicts
 
@@ -150,6 +151,13 @@ def test_correlations_are_graded_and_counted(small):
     [found] = [v for v in verdicts(small, [], lines) if "two numbers" in v.question]
     assert found.grade == "roughly"
     assert "1 of 2 shown" in found.because
+
+
+def test_a_spread_that_the_noise_has_swamped_is_unknown_and_not_nothing():
+    swamped = Answer(0.0, 0.0, 6.5, 1.7, "m2m", "noise")
+    column = wide_schema(2).columns["number 1"]
+    one = Described("number 1", column, {"standard deviation": swamped}, pd.DataFrame())
+    assert statistics_of(one) == [("s.d.", "unknown", "at most 6.5")]
 
 
 def test_a_wide_table_is_shown_whole_and_modelled_in_part(monkeypatch):

@@ -133,5 +133,8 @@ def statistics_of(one: Described) -> list[tuple[str, str, str]]:
     for what, answer in one.statistics.items():
         form = forms.get(what, partial(readable, one.column))
         between = f"{form(answer.low)} to {form(answer.high)}"
+        if what == "standard deviation" and not answer.value > 0:
+            lines.append((_SHORT[what], "unknown", f"at most {form(answer.high)}"))
+            continue
         lines.append((_SHORT.get(what, what), form(answer.value), between))
     return lines
