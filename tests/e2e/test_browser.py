@@ -357,13 +357,16 @@ def budget_as_told(page) -> None:
             assert page.input_value(f"#{fields[field]}") == value
 
 
-def test_a_newcomers_walk_from_a_csv_to_a_shared_report(browser, tmp_path):
+def test_a_newcomers_walk_from_a_csv_to_a_shared_report(browser, tmp_path, monkeypatch):
     """The walk of docs/tutorials/without-code.md: its tables, its buttons, in its order."""
-    randhie.load_pandas().data.to_csv(tmp_path / "rand_hie.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    demo = tmp_path / "demo"
+    demo.mkdir()
+    randhie.load_pandas().data.to_csv(demo / "rand_hie.csv", index=False)
     buttons = [b for b in re.findall(r"\*\*(.+?)\*\*", WALK) if b != "never from the rows"]
-    with in_background(studio_app(tmp_path)) as address:
+    with in_background(studio_app("demo")) as address:
         studio = Browsing(browser, address, pictures_folder())
-        studio.folder = tmp_path
+        studio.folder = demo
         begun = time.monotonic()
         page = studio.open("/")
         _press(studio, page, buttons.pop(0), "studio-file")
@@ -387,10 +390,10 @@ def test_a_newcomers_walk_from_a_csv_to_a_shared_report(browser, tmp_path):
         took = time.monotonic() - begun
         assert not buttons, "the tutorial names buttons that were not pressed"
         assert name == "rand_hie.html"
-        assert report == (tmp_path / name).read_bytes()
+        assert report == (demo / name).read_bytes()
         assert len(report) < 2_000_000
-        assert aq.load(tmp_path / "rand_hie.aqt").statement.epsilon == 1.0
-        assert list(aq.Schema.from_toml(tmp_path / "rand_hie.toml").columns) == [
+        assert aq.load(demo / "rand_hie.aqt").statement.epsilon == 1.0
+        assert list(aq.Schema.from_toml(demo / "rand_hie.toml").columns) == [
             *("mdvis", "physlm", "hlthp"),
         ]
         (pictures_folder() / "walk.txt").write_text(f"{took:.1f} s\n", encoding="utf-8")

@@ -161,7 +161,7 @@ def _shown(session: Session) -> dict[str, Any]:
         "spending": spending,
         "account": _account(session),
         "twice": twice,
-        "root": session.folder.root,
+        "root": session.folder.name,
         "same": same(session),
     }
 
