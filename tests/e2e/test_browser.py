@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from browsing import FLAGS, ROOT, Browsing, chromium, pictures_folder, serious
+from browsing import ROOT, Browsing, chromium, pictures_folder, serious
 from statsmodels.datasets import randhie
 from web_pages import COLUMNS, people, released, schema
 
@@ -29,15 +29,6 @@ HOSTILE = {
     "שלום עולם": {"kind": "categorical", "categories": ["כן", "לא"]},
     "a' or 1=1 --": {"kind": "integer", "bounds": [0, 9], "bins": 3},
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
