@@ -270,13 +270,10 @@ def _print_accounts(accounts: list[Account]) -> None:
 
 
 def _print_notes(notes: Notes) -> None:
-    for what, counted in (
-        ("outside the bounds, clipped", notes.clipped),
-        ('not among the categories, sent to "other"', notes.other),
-    ):
-        for column, count in counted.items():
-            text = f"for your eyes only: {column}: {count:,} values {what}"
-            typer.echo(f"aquatint: {text}", err=True)
+    from aquatint.curator.spending import in_words
+
+    for line in in_words(notes):
+        typer.echo(f"aquatint: for your eyes only: {line}", err=True)
 
 
 def _print_json(data: Any) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from browsing import FLAGS, chromium
 
 from aquatint import cli
 from aquatint.accounting import Budget
@@ -120,3 +121,13 @@ def run(folder, monkeypatch, capsys):
         return Result(int(ended.value.code or 0), said.out, said.err)
 
     return command
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start Chromium; for one module only, since its event loop stands in the way of others."""
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield opened
+        opened.close()

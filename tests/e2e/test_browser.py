@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from browsing import FLAGS, ROOT, Browsing, chromium, pictures_folder, serious
+from browsing import ROOT, Browsing, chromium, pictures_folder, serious
 from statsmodels.datasets import randhie
 from web_pages import COLUMNS, people, released, schema
 
@@ -29,15 +29,6 @@ HOSTILE = {
     "שלום עולם": {"kind": "categorical", "categories": ["כן", "לא"]},
     "a' or 1=1 --": {"kind": "integer", "bounds": [0, 9], "bins": 3},
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -357,13 +348,16 @@ def budget_as_told(page) -> None:
             assert page.input_value(f"#{fields[field]}") == value
 
 
-def test_a_newcomers_walk_from_a_csv_to_a_shared_report(browser, tmp_path):
+def test_a_newcomers_walk_from_a_csv_to_a_shared_report(browser, tmp_path, monkeypatch):
     """The walk of docs/tutorials/without-code.md: its tables, its buttons, in its order."""
-    randhie.load_pandas().data.to_csv(tmp_path / "rand_hie.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    demo = tmp_path / "demo"
+    demo.mkdir()
+    randhie.load_pandas().data.to_csv(demo / "rand_hie.csv", index=False)
     buttons = [b for b in re.findall(r"\*\*(.+?)\*\*", WALK) if b != "never from the rows"]
-    with in_background(studio_app(tmp_path)) as address:
+    with in_background(studio_app("demo")) as address:
         studio = Browsing(browser, address, pictures_folder())
-        studio.folder = tmp_path
+        studio.folder = demo
         begun = time.monotonic()
         page = studio.open("/")
         _press(studio, page, buttons.pop(0), "studio-file")
@@ -387,10 +381,10 @@ def test_a_newcomers_walk_from_a_csv_to_a_shared_report(browser, tmp_path):
         took = time.monotonic() - begun
         assert not buttons, "the tutorial names buttons that were not pressed"
         assert name == "rand_hie.html"
-        assert report == (tmp_path / name).read_bytes()
+        assert report == (demo / name).read_bytes()
         assert len(report) < 2_000_000
-        assert aq.load(tmp_path / "rand_hie.aqt").statement.epsilon == 1.0
-        assert list(aq.Schema.from_toml(tmp_path / "rand_hie.toml").columns) == [
+        assert aq.load(demo / "rand_hie.aqt").statement.epsilon == 1.0
+        assert list(aq.Schema.from_toml(demo / "rand_hie.toml").columns) == [
             *("mdvis", "physlm", "hlthp"),
         ]
         (pictures_folder() / "walk.txt").write_text(f"{took:.1f} s\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """The report in a real browser: light and dark, wide and narrow, on paper, and read aloud."""
 
 import pytest
-from browsing import FLAGS, ROOT, chromium, pictures_folder, serious
+from browsing import ROOT, chromium, pictures_folder, serious
 from statsmodels.datasets import randhie
 
 import aquatint as aq
@@ -17,15 +17,6 @@ def report(tmp_path_factory):
     given = {"epsilon": 1.0, "delta": 1e-6, "progress": False}
     release = aq.sketch(randhie.load_pandas().data, schema, **given)
     return aq.report(release, tmp_path_factory.mktemp("report") / "x.html", progress=False)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

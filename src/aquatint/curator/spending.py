@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import astuple
 
 from aquatint.accounting import Budget, Loss, Noised, gaussian_loss, laplace_loss
+from aquatint.curator.encode import Notes
 from aquatint.curator.interrupts import held_back
 from aquatint.planning import Plan, noise_of
 from aquatint.table_plan import extremes
@@ -47,6 +48,15 @@ def most_loss(budget: Budget, possible: Sequence[tuple[tuple[Noised, ...], ...]]
     measure = laplace_loss if budget.pure else gaussian_loss
     losses = [measure([part for parts in noise for part in parts]) for noise in possible]
     return Loss(*(max(values) for values in zip(*map(astuple, losses), strict=True)))
+
+
+def in_words(notes: Notes) -> list[str]:
+    """Say what had to be clipped or sent to "other": exact, and for the curator's eyes only."""
+    kinds = (
+        ("outside the bounds, clipped", notes.clipped),
+        ('not among the categories, sent to "other"', notes.other),
+    )
+    return [f"{name}: {count:,} values {what}" for what, n in kinds for name, count in n.items()]
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
@@ -55,10 +54,10 @@ def analyst_app(paths: Sequence[str | Path], *, fit: bool = True) -> Starlette:
 
 def _routes(shelf: Shelf, shared: dict[str, Any]) -> list[BaseRoute]:
     def of_one(handler: OfOne) -> Handler:
-        return lambda visit: handler(visit, shelf.find(_number(visit, "place")))
+        return lambda visit: handler(visit, shelf.find(int(visit.request.path_params["place"])))
 
-    def of_job(handler: Callable[[Visit, Opened, Shelf, int], Response]) -> Handler:
-        return of_one(lambda visit, one: handler(visit, one, shelf, _number(visit, "number")))
+    def with_work(handler: Callable[[Visit, Opened, Shelf], Response]) -> Handler:
+        return of_one(lambda visit, one: handler(visit, one, shelf))
 
     pages: list[tuple[str, Handler, str]] = [
         ("/", lambda visit: visit.go("/0/"), "GET"),
@@ -69,18 +68,12 @@ def _routes(shelf: Shelf, shared: dict[str, Any]) -> list[BaseRoute]:
         ("/{place:int}/ask.csv", of_one(ask.download), "POST"),
         ("/{place:int}/value", of_one(ask.value), "GET"),
         ("/{place:int}/sample", of_one(sample.page), "GET"),
-        ("/{place:int}/sample", of_one(sample.draw), "POST"),
-        ("/{place:int}/rows", of_one(sample.download), "POST"),
+        ("/{place:int}/sample", with_work(sample.draw), "POST"),
+        ("/{place:int}/rows", with_work(sample.download), "POST"),
         ("/{place:int}/learn", of_one(learn.page), "GET"),
-        ("/{place:int}/learn", of_one(lambda v, one: learn.start(v, one, shelf)), "POST"),
-        ("/{place:int}/learn/{number:int}", of_job(learn.result), "GET"),
-        ("/{place:int}/learn/{number:int}/file", of_job(learn.download), "GET"),
+        ("/{place:int}/learn", with_work(learn.start), "POST"),
+        ("/{place:int}/learn.skops", with_work(learn.download), "POST"),
         ("/compare", lambda visit: compare.page(visit, shelf), "GET"),
         ("/compare", lambda visit: compare.test(visit, shelf), "POST"),
     ]
     return [*(route(path, handler, shared, method) for path, handler, method in pages), *static()]
-
-
-def _number(visit: Visit, name: str) -> int:
-    request: Request = visit.request
-    return int(request.path_params[name])

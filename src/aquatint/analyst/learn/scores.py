@@ -1,8 +1,8 @@
 """How well a trained model does on rows of the release's model that it was not trained on.
 
 This is an estimate without a single real row: it tells models apart, and shows that one has learnt
-anything at all. On real rows a model usually does a little worse, because what the release does not
-know of the data is missing from the rows it is judged on too.
+anything at all. On real rows a model may do worse, because what the release does not know of the
+data is missing from the rows that it is judged on too.
 """
 
 from __future__ import annotations

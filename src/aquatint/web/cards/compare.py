@@ -8,18 +8,19 @@ from typing import Any
 from starlette.responses import Response
 
 from aquatint.analyst.compare.front import compare
+from aquatint.comparison import Comparison
 from aquatint.errors import DataError
 from aquatint.reporting import charts
 from aquatint.web.cards import equivalents
-from aquatint.web.cards.opened import Shelf
+from aquatint.web.cards.opened import Opened, Shelf
 from aquatint.web.pages import Visit
 
 SHOWN = 20
 
 
-def page(visit: Visit, shelf: Shelf) -> Response:
+def page(visit: Visit, _: Shelf) -> Response:
     """Show the form."""
-    return visit.show("compare.html", releases=shelf.opened, found=None)
+    return visit.show("compare.html", found=None)
 
 
 def test(visit: Visit, shelf: Shelf) -> Response:
@@ -34,19 +35,34 @@ def test(visit: Visit, shelf: Shelf) -> Response:
         raise DataError(msg)
     first, second = (shelf.opened[place] for place in places)
     alpha, careful = form.number("alpha", "a level, such as 0.01"), form.has("conservative")
-    found = compare(first.release, second.release, alpha=alpha, conservative=careful)
-    worst = [one for one in found.differences[:SHOWN] if isfinite(one.statistic)]
+    key = ("compare", *places, alpha, careful)
+    job = shelf.work(key, "comparing", lambda: _compared(first, second, alpha, careful))
+    again = {"first": places[0], "second": places[1], "alpha": alpha}
     shown: dict[str, Any] = {
+        "job": job,
+        "again": again | ({"conservative": "on"} if careful else {}),
+    }
+    if job.ready:
+        shown |= {"job": None, **_shown(first, second, job.result, careful=careful)}
+    if visit.partial:
+        return visit.show("_compared.html", **shown)
+    return visit.show("compare.html", found=shown)
+
+
+def _compared(first: Opened, second: Opened, alpha: float, careful: bool) -> Comparison:
+    return compare(first.release, second.release, alpha=alpha, conservative=careful)
+
+
+def _shown(first: Opened, second: Opened, found: Comparison, *, careful: bool) -> dict[str, Any]:
+    worst = [one for one in found.differences[:SHOWN] if isfinite(one.statistic)]
+    return {
         "first": first.name,
         "second": second.name,
         "result": found,
         "differences": worst,
         "chart": _chart(worst, found.alpha),
-        "same": equivalents.compared(first.path, second.path, alpha, conservative=careful),
+        "same": equivalents.compared(first.path, second.path, found.alpha, conservative=careful),
     }
-    if visit.partial:
-        return visit.show("_compared.html", **shown)
-    return visit.show("compare.html", releases=shelf.opened, found=shown)
 
 
 def _chart(differences: list[Any], alpha: float) -> str:

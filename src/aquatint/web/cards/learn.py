@@ -24,8 +24,7 @@ from aquatint.web.pages import Visit
 HELD_OUT = 10_000
 UNSEEN = 1
 """The seed of the rows that a model is judged on; those it is trained on have seed 0."""
-PATIENCE = 0.5
-"""Seconds to wait for a model before progress is shown."""
+MOST_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -49,16 +48,30 @@ def _form(opened: Opened) -> dict[str, Any]:
 
 
 def start(visit: Visit, opened: Opened, shelf: Shelf) -> Response:
-    """Begin to train; what cannot be trained is said at once."""
+    """Begin to train, or look how far it is; what cannot be trained is said at once."""
+    job = _job(visit, opened, shelf)
+    asked = {"target": visit.form.text("target"), "model": visit.form.text("model")}
+    shown: dict[str, Any] = {"job": job, "again": asked, "learned": None}
+    if job.ready:
+        schema, found = opened.release.schema, job.result
+        same = equivalents.learned(opened.path, found.model, schema, found.target)
+        shown |= {"learned": found, "same": same, "held_out": HELD_OUT}
+    if visit.partial:
+        return visit.show("_learned.html", opened=opened, **shown)
+    return visit.show("learn.html", **_form(opened), learned=shown)
+
+
+def _job(visit: Visit, opened: Opened, shelf: Shelf) -> Job[Learned]:
     need("skops.io", extra="learn")
     schema = opened.release.schema
-    opened.release.schema.require_table("learning from a release")
+    schema.require_table("learning from a release")
     target, _ = chosen_columns(schema, visit.form.text("target") or None, None)
     model = visit.form.choice("model", MODELS, "logistic")
     named_model(model, schema, target, 0)
-    number = shelf.begin(Job(f"training a {model} model", lambda: train(opened, model, target)))
-    shelf.job(number).wait(PATIENCE)
-    return result(visit, opened, shelf, number)
+    what = f"training a {model} model"
+    return shelf.work(
+        ("learn", opened.place, model, target), what, lambda: train(opened, model, target)
+    )
 
 
 def train(opened: Opened, model: str, target: str) -> Learned:
@@ -79,26 +92,11 @@ def train(opened: Opened, model: str, target: str) -> Learned:
     return Learned(content, scores(trained, unseen, target, names), target, model)
 
 
-def result(visit: Visit, opened: Opened, shelf: Shelf, number: int) -> Response:
-    """Show the model's scores, or how far it is."""
-    job: Job[Learned] = shelf.job(number)
-    shown: dict[str, Any] = {"job": job, "number": number, "learned": None}
-    if job.problem:
-        raise DataError(job.problem)
-    if job.ready:
-        schema, found = opened.release.schema, job.result
-        same = equivalents.learned(opened.path, found.model, schema, found.target)
-        shown |= {"learned": found, "same": same, "held_out": HELD_OUT}
-    if visit.partial:
-        return visit.show("_learned.html", opened=opened, **shown)
-    return visit.show("learn.html", **_form(opened), learned=shown)
-
-
-def download(visit: Visit, opened: Opened, shelf: Shelf, number: int) -> Response:
+def download(visit: Visit, opened: Opened, shelf: Shelf) -> Response:
     """Give the model as a file that runs no code when it is opened."""
-    job: Job[Learned] = shelf.job(number)
-    if not job.ready:
-        msg = "the model is not trained yet"
+    job = _job(visit, opened, shelf)
+    if not job.wait(MOST_SECONDS):
+        msg = "the model is not trained yet: try again in a moment"
         raise DataError(msg)
     name = f"{opened.name}-{job.result.target}.skops"
     return visit.download(job.result.content, name, "application/octet-stream")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
@@ -20,6 +19,9 @@ from aquatint.web.jobs import Job
 
 KEPT = 8
 """How many pieces of finished work are remembered."""
+PATIENCE = 0.3
+"""Seconds to wait for a piece of work before its progress is shown."""
+Key = tuple[object, ...]
 
 
 class Opened:
@@ -40,6 +42,7 @@ class Opened:
         self.asking: Job[list[Described]] = Job("fitting a model for questions", self._ask)
         self.drawing: Job[Synthesizer] = Job("fitting a model to draw rows from", self._draw)
         self._query: Query | None = None
+        self.drawn: dict[str, Any] | None = None  # the overview's charts, once they are final
 
     @property
     def query(self) -> Query:
@@ -69,8 +72,8 @@ class Shelf:
             raise DataError(msg)
         named = zip(paths, names, strict=True)
         self.opened = [Opened(i, p, n, load(p)) for i, (p, n) in enumerate(named)]
-        self._jobs: dict[int, Job[Any]] = {}
-        self._numbers: Iterator[int] = count(1)
+        self._jobs: dict[Key, Job[Any]] = {}
+        self._lock = Lock()
         self._fits = Thread(target=self._fit, name="aquatint fits")
         self._closed = False
 
@@ -104,18 +107,21 @@ class Shelf:
             raise DataError(msg)
         return self.opened[place]
 
-    def begin(self, job: Job[Any]) -> int:
-        """Start a piece of work, and give the number to ask for it by."""
-        number = next(self._numbers)
-        self._jobs[number] = job.start()
-        for old in list(self._jobs)[:-KEPT]:
-            if self._jobs[old].over:
-                del self._jobs[old]
-        return number
+    def work(self, key: Key, what: str, work: Callable[[], Any]) -> Job[Any]:
+        """Give the job of a key, started if it is new; its problem, if it has one, is raised.
 
-    def job(self, number: int) -> Job[Any]:
-        """Give a piece of work by its number."""
-        if number not in self._jobs:
-            msg = "that work is no longer remembered: start it again"
-            raise DataError(msg)
-        return self._jobs[number]
+        Whoever asks again for the same gets the same job, further on or done.
+        """
+        with self._lock:
+            if key not in self._jobs:
+                self._jobs[key] = Job(what, work).start()
+            job = self._jobs[key]
+            for old in list(self._jobs)[:-KEPT]:
+                if self._jobs[old].over:
+                    del self._jobs[old]
+        job.wait(PATIENCE)
+        if job.problem:
+            with self._lock:
+                self._jobs.pop(key, None)
+            raise DataError(job.problem)
+        return job

@@ -41,6 +41,8 @@ def columns(visit: Visit, opened: Opened) -> Response:
 
 def _columns(opened: Opened) -> dict[str, Any]:
     """Describe columns by their own counts at once, and by the model when it is there."""
+    if opened.drawn is not None:
+        return opened.drawn
     release = opened.release
     fitted = opened.table and opened.asking.ready
     described = opened.asking.result if fitted else describe_counted(release)
@@ -56,4 +58,7 @@ def _columns(opened: Opened) -> dict[str, Any]:
         for name, column in release.schema.columns.items()
     ]
     graded = verdicts(release, described, None)
-    return {"columns": shown, "job": opened.asking, "verdicts": graded}
+    found = {"columns": shown, "job": opened.asking, "verdicts": graded}
+    if fitted:
+        opened.drawn = found
+    return found

@@ -8,14 +8,17 @@ from typing import Any
 import pandas as pd
 from starlette.responses import Response
 
+from aquatint.analyst.where import conditions
 from aquatint.errors import DataError
 from aquatint.web.cards import equivalents, filters
-from aquatint.web.cards.opened import Opened
+from aquatint.web.cards.opened import Opened, Shelf
 from aquatint.web.forms import Form
+from aquatint.web.jobs import Job
 from aquatint.web.pages import Visit
 
 MOST = 1_000_000
 PREVIEW = 12
+MOST_SECONDS = 60.0
 KINDS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
@@ -39,20 +42,26 @@ def _wanted(opened: Opened, form: Form) -> tuple[int, str | None, int]:
     return form.whole("count", 1, MOST), where, form.whole("seed", 0, 2**32 - 1, 0)
 
 
-def rows_of(opened: Opened, count: int, where: str | None, seed: int) -> pd.DataFrame:
-    """Draw rows from the fitted model."""
+def _job(opened: Opened, shelf: Shelf, count: int, where: str | None, seed: int) -> Job[Any]:
+    """Draw rows from the fitted model; or give the fit, as long as it is not done."""
     if opened.drawing.problem:
         raise DataError(opened.drawing.problem)
-    return opened.drawing.result.sample(count, where=where, seed=seed)
+    if not opened.drawing.over:
+        return opened.drawing
+    key = ("rows", opened.place, count, where, seed)
+    model = opened.drawing.result
+    return shelf.work(key, "drawing rows", lambda: model.sample(count, where=where, seed=seed))
 
 
-def draw(visit: Visit, opened: Opened) -> Response:
+def draw(visit: Visit, opened: Opened, shelf: Shelf) -> Response:
     """Draw, and show the first rows."""
     count, where, seed = _wanted(opened, visit.form)
+    conditions(opened.release.schema, where)
     asked = {"count": count, "where": where or "", "seed": seed}
-    shown: dict[str, Any] = {"job": opened.drawing, "again": asked}
-    if opened.drawing.over:
-        rows = rows_of(opened, count, where, seed)
+    job = _job(opened, shelf, count, where, seed)
+    shown: dict[str, Any] = {"job": job, "again": asked}
+    if job.ready and job is not opened.drawing:
+        rows = job.result
         head = rows.head(PREVIEW).astype(object).where(rows.head(PREVIEW).notna(), "(missing)")
         shown = {
             "job": None,
@@ -75,13 +84,14 @@ def _cell(value: Any) -> str:
     return str(value).removesuffix(" 00:00:00")
 
 
-def download(visit: Visit, opened: Opened) -> Response:
+def download(visit: Visit, opened: Opened, shelf: Shelf) -> Response:
     """Give all rows as a file, as ``aquatint sample`` writes it."""
     suffix = visit.form.choice("suffix", KINDS, "csv")
-    if not opened.drawing.over:
-        msg = "the model is being fitted: try again in a moment"
+    job = _job(opened, shelf, *_wanted(opened, visit.form))
+    if job is opened.drawing or not job.wait(MOST_SECONDS):
+        msg = "the rows are not there yet: try again in a moment"
         raise DataError(msg)
-    rows = rows_of(opened, *_wanted(opened, visit.form))
+    rows: pd.DataFrame = job.result
     held = io.BytesIO()
     if suffix == "csv":
         rows.to_csv(held, index=False)

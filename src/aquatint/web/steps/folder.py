@@ -32,6 +32,13 @@ class Folder:
             raise DataError(msg)
         self.root = root.resolve()
 
+    @property
+    def name(self) -> str:
+        """The folder as a person would write it from where the studio was started."""
+        here = Path.cwd()
+        inside = self.root.is_relative_to(here) and self.root != here
+        return str(self.root.relative_to(here) if inside else self.root)
+
     def inside(self, relative: str) -> Path:
         """Give the path that a relative one means, if it lies inside; links are followed first."""
         try:

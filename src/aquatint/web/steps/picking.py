@@ -25,7 +25,7 @@ def page(visit: Visit, session: Session) -> Response:
     return visit.show(
         "pick.html",
         entries=session.folder.listing(here),
-        root=session.folder.root,
+        root=session.folder.name,
         inside=here,
         up="" if up == "." else up,
         chosen=session.data,

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from aquatint.curator.encode import Notes
 from aquatint.curator.sketch import sketch
+from aquatint.curator.spending import in_words
 from aquatint.errors import DataError
 from aquatint.release import load
 from aquatint.release.card import promise
@@ -107,17 +108,7 @@ def made(root: Path, data: Path, schema: Schema, spending: Spending) -> Outcome:
     files = {"release": output, "schema": output.with_suffix(".toml")}
     plain = schema.to_dict()
     files["schema"].write_text(tomli_w.dumps(plain), encoding="utf-8")
-    return Outcome(files, release.loss, _notes(private[0]), promise(release))
-
-
-def _notes(notes: Notes) -> list[str]:
-    said = []
-    for what, counted in (
-        ("outside the bounds, clipped", notes.clipped),
-        ('not among the categories, sent to "other"', notes.other),
-    ):
-        said += [f"{column}: {count:,} values {what}" for column, count in counted.items()]
-    return said
+    return Outcome(files, release.loss, in_words(private[0]), promise(release))
 
 
 def done(visit: Visit, session: Session) -> Response:
@@ -161,7 +152,7 @@ def _shown(session: Session) -> dict[str, Any]:
         "spending": spending,
         "account": _account(session),
         "twice": twice,
-        "root": session.folder.root,
+        "root": session.folder.name,
         "same": same(session),
     }
 
