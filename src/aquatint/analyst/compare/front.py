@@ -85,9 +85,9 @@ def compare(
         what = "means with their second moments" if method == "whitened" else "features"
         msg = f"the releases have no {what} in common: make both by one plan, shared as a file"
         raise CompareError(msg)
-    pvalues = adjusted(found)
-    pvalue = min(pvalues)
-    strongest = found[pvalues.index(pvalue)]
+    pvalue, strongest = min(
+        zip(adjusted(found), found, strict=True), key=lambda one: (one[0], one[1].pvalue)
+    )
     statements = [release.statement for release in sides.both]
     return Comparison(
         reject=pvalue <= alpha,
