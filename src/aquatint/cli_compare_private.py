@@ -27,8 +27,9 @@ def compare_private(
     schema: Annotated[Path, typer.Option("--schema", help="the public schema of both, TOML")],
     epsilon: Annotated[float, typer.Option(help="the privacy parameter epsilon; no default")],
     delta: Annotated[
-        float, typer.Option(help="the privacy parameter delta; permutation and signflip spend none")
-    ],
+        float,
+        typer.Option(help="the privacy parameter delta; tcmc and tcs need it, others spend none"),
+    ] = 0.0,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="also write the result, as JSON")
     ] = None,

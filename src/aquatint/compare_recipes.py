@@ -25,7 +25,14 @@ from aquatint.features.smooth import smooth
 from aquatint.planning import Plan
 from aquatint.public_tables import PublicTables
 from aquatint.public_training import fitted_frequencies, fitted_locations
-from aquatint.recipe_parts import beside, cells_of, divided, settled_bins, with_order
+from aquatint.recipe_parts import (
+    beside,
+    cells_of,
+    divided,
+    settled_bins,
+    waves_of,
+    with_order,
+)
 from aquatint.schema import Schema
 
 if TYPE_CHECKING:
@@ -38,6 +45,9 @@ COUNT_SHARE = 0.1
 and a test, unlike a question, has nothing else to lean on along that direction."""
 CELLS_SHARE = 0.3
 """What one-hot cells get beside smoothed frequencies, which see no column without an order."""
+SPREAD_SHARE, SPREAD_FREQUENCIES, FEW_COLUMNS = 0.3, 12, 3
+"""What frequencies of all columns get beside mixed ones, and how many these are; with so few
+columns the mixed ones will do. Chosen on problems of our own, none of which is reported."""
 SPREAD = 0.2
 """A guess at the standard deviation of a column, as a fraction of its declared range."""
 
@@ -163,25 +173,34 @@ def mixed_fourier(
     schema: Schema,
     *,
     frequencies: int | None = None,
-    length_scale: float = 0.1,
+    length_scale: float | None = None,
+    spread_share: float = SPREAD_SHARE,
     count_share: float = COUNT_SHARE,
     seed: int = 0,
 ) -> Plan:
     """Plan a Fourier sketch of which half sees one column at a time, a quarter two, a quarter all.
 
     A difference in one column is spread thin over frequencies of all columns, and a difference in
-    a mixture of all columns is invisible to frequencies of one: so it has both. Columns without an
-    order have one-hot cells beside it. Two releases of it are compared frequency by frequency.
+    a mixture of all columns is nearly invisible to frequencies of one: so it has both. Columns
+    without an order have one-hot cells beside it. Two releases of it are compared frequency by
+    frequency, and by the sum over all of them.
+
+    From four columns with an order up, a few frequencies of all columns have a block of their own
+    and their second moments beside it, so that they are also tested together, by their covariance.
+    They find what every column has a little of, which no frequency shows by itself.
 
     Parameters
     ----------
     schema
         What is public about the tables.
     frequencies
-        By default 100, or twice the columns if that is more; each is a cosine and a sine.
+        By default 100, or twice the columns if that is more; each is a cosine and a sine. Without
+        a length scale, 34 or twice the columns for each of three scales.
     length_scale
         A fraction of each range, about the size of the differences to be seen: typically the
-        standard deviation of a column.
+        standard deviation of a column. By default there are three scales, 0.3, 0.1 and 1/30.
+    spread_share
+        What the block for differences spread over all columns gets; 0 leaves it out.
     count_share
         The share of the number of rows, where it is private.
     seed
@@ -191,18 +210,46 @@ def mixed_fourier(
     --------
     >>> number = {"kind": "numeric", "bounds": [-5, 5]}
     >>> schema = Schema.from_dict({"name": "points", "privacy": {"protects": "replace one row"},
-    ...     "columns": {"x": number, "y": number}})
-    >>> [(block.name, block.map.dim) for block in mixed_fourier(schema).blocks]
-    [('fourier', 200)]
+    ...     "columns": {name: number for name in "abcde"}})
+    >>> [(block.name, block.map.dim) for block in mixed_fourier(schema, length_scale=0.1).blocks]
+    [('fourier', 200), ('all columns', 24), ('all columns, second moment', 300)]
     """
+    if not 0 <= spread_share < 1:
+        msg = f"spread_share must be at least 0 and below 1, got {spread_share}"
+        raise PlanError(msg)
+    if frequencies is not None and length_scale is None:
+        msg = "a number of frequencies goes with one length scale: give length_scale too"
+        raise PlanError(msg)
     settled = settled_bins(schema)
     numbers, others = with_order(settled)
-    waves = None
-    if numbers:
-        count = frequencies or max(100, 2 * len(numbers))
-        waves = fourier(numbers, 2 * count, length_scale=length_scale, kernel="mixed", seed=seed)
-    sketched = beside(settled, waves, numbers, others)
-    return divided(settled, {"fourier": (sketched, 1.0)}, count_share)
+    waves = _mixed(numbers, frequencies, length_scale, seed) if numbers else None
+    blocks = {"fourier": (beside(settled, waves, numbers, others), 1 - spread_share)}
+    if spread_share and len(numbers) > FEW_COLUMNS:
+        spread = _over_all(numbers, length_scale or SPREAD, seed)
+        blocks["all columns"] = (spread, spread_share * MEAN_SHARE)
+        moments = second_moment(spread)
+        blocks["all columns, second moment"] = (moments, spread_share * (1 - MEAN_SHARE))
+    return divided(settled, blocks, count_share)
+
+
+def _mixed(
+    numbers: list[str], frequencies: int | None, length_scale: float | None, seed: int
+) -> FeatureMap:
+    if length_scale is None:
+        return waves_of(numbers, seed)
+    count = frequencies or max(100, 2 * len(numbers))
+    return fourier(numbers, 2 * count, length_scale=length_scale, kernel="mixed", seed=seed)
+
+
+def _over_all(numbers: list[str], spread: float, seed: int) -> FeatureMap:
+    """Draw frequencies of all columns, of length √2/spread each but for chance.
+
+    If a column's standard deviation is v, a little more variance in some direction moves the
+    characteristic function at a frequency of length w by about exp(−w²v²/2)·w²v², which is largest
+    at w = √2/v: a Gaussian kernel of length v·√(d/2) on d columns has frequencies of that length.
+    """
+    scale = max(0.01, spread * sqrt(len(numbers) / 2))
+    return fourier(numbers, 2 * SPREAD_FREQUENCIES, length_scale=scale, seed=seed)
 
 
 def _check(count: int, spread: float, mean_share: float) -> None:

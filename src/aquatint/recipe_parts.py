@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import sqrt
 
 from aquatint.columns import RANGED, Boolean, Ordered
 from aquatint.errors import PlanError
-from aquatint.features import Count, FeatureMap, onehot, pixel_names
-from aquatint.features.algebra import heterogeneous
+from aquatint.features import Count, FeatureMap, fourier, onehot, pixel_names
+from aquatint.features.algebra import concat, heterogeneous, scale
 from aquatint.features.marginals import Marginals
 from aquatint.planning import Plan, PlannedBlock
 from aquatint.schema import Schema
@@ -15,6 +16,10 @@ from aquatint.schema import Schema
 BINS = 32
 COUNT_SHARE = 0.02
 """The share of the number of rows, the denominator of every mean: the ε_den/ε of M2M (§4)."""
+
+
+LENGTH_SCALES = (0.3, 0.1, 1 / 30)
+"""Fractions of a declared range: the whole shape of a column, its bulk, and fine structure."""
 
 
 def settled_bins(schema: Schema, bins: int = BINS) -> Schema:
@@ -73,6 +78,35 @@ def with_order(schema: Schema) -> tuple[list[str], list[str]]:
     ordered = (*RANGED, Ordered, Boolean)
     numbers = [name for name, column in schema.columns.items() if isinstance(column, ordered)]
     return numbers, [name for name in schema.columns if name not in numbers]
+
+
+def waves_of(numbers: Sequence[str], seed: int = 0) -> FeatureMap:
+    """Mix frequencies of one, two and all columns at three scales, for differences of any size.
+
+    The kernel is the mean of three, so its norm is at most one, as that of each of them. At every
+    scale a column has a frequency of its own.
+    """
+    weight, places = 1 / sqrt(len(LENGTH_SCALES)), len(LENGTH_SCALES) * seed
+    return concat(
+        *(
+            scale(
+                fourier(
+                    list(numbers),
+                    2 * frequencies_of(numbers),
+                    length_scale=size,
+                    kernel="mixed",
+                    seed=places + place,
+                ),
+                weight,
+            )
+            for place, size in enumerate(LENGTH_SCALES)
+        )
+    )
+
+
+def frequencies_of(numbers: Sequence[str]) -> int:
+    """Say how many frequencies a scale has: 34, or twice the columns if that is more."""
+    return max(34, 2 * len(numbers))
 
 
 def divided(

@@ -16,9 +16,16 @@ from scipy import integrate
 from scipy.stats import binom, chi2, laplace, norm
 
 import aquatint as aq
+from aquatint.analyst.compare.parts import Part, adjusted
 from aquatint.analyst.compare.sides import checked
 from aquatint.analyst.compare.tables import contrasts, tables
-from aquatint.analyst.compare.tails import independent, joint, two_sided, two_squares
+from aquatint.analyst.compare.tails import (
+    independent,
+    joint,
+    sum_of_squares,
+    two_sided,
+    two_squares,
+)
 from aquatint.analyst.compare.waves import either_way
 from aquatint.comparison import holm
 from aquatint.features import Count, by_label, cosines, fourier, onehot, pairs, race
@@ -412,3 +419,57 @@ def test_contrasts_are_orthogonal_under_the_shares_whatever_their_shape():
     assert gram == pytest.approx(np.eye(8) / 2, abs=0.02)
     assert contrasts(share[:4] / share[:4].sum(), (4,), (True,)) is None
     assert contrasts(share, (20, 20), (True, False)).shape == (400, 5 * 20)
+
+
+@pytest.mark.parametrize(("data", "noise", "count"), [(1, 0.02, 6), (1, 0.3, 6), (0.1, 1, 40)])
+def test_no_division_of_the_variance_has_a_heavier_sum_of_squares(data, noise, count):
+    """Searched over divisions, by draws of a fixed seed, to five standard deviations."""
+    rng = np.random.default_rng(7)
+    squares = rng.chisquare(1, (200_000, count))
+    divisions = [np.eye(count)[0], np.full(count, 1 / count)]
+    divisions += [np.repeat([1 / k, 0], [k, count - k]) for k in (2, 3)]
+    divisions += list(rng.dirichlet(np.full(count, 0.3), 8))
+    start = 3 * data + (count + 4) * noise
+    for size in start + data * np.array([0, 1, 3, 6]):
+        bound = sum_of_squares(size, data, noise, count)
+        beyond = [float((squares @ (data * part + noise) >= size).mean()) for part in divisions]
+        margin = 5 * np.sqrt(bound / len(squares)) + 10 / len(squares)
+        assert max(beyond) <= bound + margin
+        assert beyond[0] == pytest.approx(bound, abs=margin)
+    assert sum_of_squares(0.99 * start, data, noise, count) == 1.0
+
+
+def test_looks_at_everything_share_half_of_the_level():
+    many = [Part(str(i), (), 0.01) for i in range(8)]
+    whole = [Part("together", (), 0.01, whole=True)]
+    assert adjusted(many + whole) == pytest.approx([0.16] * 8 + [0.02])
+    assert adjusted(many) == pytest.approx([0.08] * 8)
+    assert adjusted(whole) == [0.01]
+
+
+def test_a_difference_that_every_column_has_a_little_of_is_found():
+    names = [f"x{i}" for i in range(30)]
+    number = {"kind": "numeric", "bounds": [-5, 5]}
+    schema = aq.Schema.from_dict(
+        {
+            "name": "many",
+            "privacy": {"protects": "replace one row"},
+            "columns": dict.fromkeys(names, number),
+        }
+    )
+    along = np.full(30, 1 / np.sqrt(30))
+    found = {}
+    for share in (0.0, 0.3):
+        plan = aq.mixed_fourier(schema, length_scale=0.1, spread_share=share)
+        sides = []
+        for seed, more in enumerate((0.0, 0.8)):
+            rng = np.random.default_rng(seed)
+            rows = rng.normal(size=(10_000, 30))
+            rows += more * np.outer(rows @ along, along)
+            frame = pd.DataFrame(rows, columns=names)
+            sides.append(aq.sketch(frame, schema, epsilon=1, delta=1e-5, plan=plan, simulate=seed))
+        found[share] = aq.compare(*sides)
+    assert found[0.3].pvalue < 1e-4
+    assert found[0.3].pvalue < found[0.0].pvalue
+    assert "whitened" in found[0.3].method
+    assert "sums of squares" in found[0.0].method

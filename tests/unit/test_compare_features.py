@@ -286,6 +286,8 @@ def test_public_tables_must_fit_the_schema():
         lambda s: aq.me_test(s, length_scale=1e-9),
         lambda s: aq.scf_test(s, frequencies=0),
         lambda s: aq.mixed_fourier(s, length_scale=0),
+        lambda s: aq.mixed_fourier(s, frequencies=50),
+        lambda s: aq.mixed_fourier(s, spread_share=1),
     ],
 )
 def test_a_recipe_that_makes_no_sense_is_refused(build):

@@ -443,7 +443,7 @@ written: r.json. It is public now.
 
 @pytest.mark.filterwarnings("ignore:epsilon = 20 promises very little")
 def test_the_command_line_says_it_in_a_few_lines(files):
-    run = CliRunner().invoke(app, [*files, "--delta", "0", "-o", "r.json", "--simulate", "1"])
+    run = CliRunner().invoke(app, [*files, "-o", "r.json", "--simulate", "1"])
     assert run.exit_code == 0, run.output
     assert run.stdout == GOLDEN
     assert json.loads(Path("r.json").read_text())["reject"] is True

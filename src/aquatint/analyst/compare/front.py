@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from aquatint.analyst.compare.parts import Part
+from aquatint.analyst.compare.parts import Part, adjusted
 from aquatint.analyst.compare.sides import Shared, Sides, checked, shared
 from aquatint.analyst.compare.tables import hash_tables, table_part, tables
 from aquatint.analyst.compare.waves import (
@@ -85,9 +85,9 @@ def compare(
         what = "means with their second moments" if method == "whitened" else "features"
         msg = f"the releases have no {what} in common: make both by one plan, shared as a file"
         raise CompareError(msg)
-    adjusted = holm([part.pvalue for part in found])
-    pvalue = min(adjusted)
-    strongest = found[adjusted.index(pvalue)]
+    pvalue, strongest = min(
+        zip(adjusted(found), found, strict=True), key=lambda one: (one[0], one[1].pvalue)
+    )
     statements = [release.statement for release in sides.both]
     return Comparison(
         reject=pvalue <= alpha,
@@ -131,15 +131,15 @@ def compare_all(
         for a, b in names
     ]
     pvalues = [1.0 if one.pvalue is None else one.pvalue for one in found]
-    adjusted = holm(pvalues)
+    after = holm(pvalues)
     return pd.DataFrame(
         {
             "first": [a for a, _ in names],
             "second": [b for _, b in names],
             "statistic": [one.statistic for one in found],
             "pvalue": pvalues,
-            "adjusted": adjusted,
-            "reject": [p <= alpha for p in adjusted],
+            "adjusted": after,
+            "reject": [p <= alpha for p in after],
         }
     )
 
@@ -180,23 +180,24 @@ def _looks(
 
 def _differences(found: list[Part]) -> tuple[Difference, ...]:
     shown = [one for part in found for one in (part.details or (part,))]
-    adjusted = holm([one.pvalue for one in shown])
     every = [
         Difference(one.name, one.columns, one.statistic, one.pvalue, after)
-        for one, after in zip(shown, adjusted, strict=True)
+        for one, after in zip(shown, holm([one.pvalue for one in shown]), strict=True)
     ]
     return tuple(sorted(every, key=lambda one: one.pvalue))
 
 
 def _method(found: list[Part], *, conservative: bool) -> str:
-    whole = sum(bool(part.details) for part in found)
-    looks = len(found) - whole
+    looks = sum(not part.whole for part in found)
     named = []
-    if whole:
+    if any(part.details for part in found):
         named.append("means whitened by their noisy covariance")
+    if any(part.whole and not part.details for part in found):
+        named.append("sums of squares over frequencies")
     if looks:
         named.append(f"the largest of {looks:,} differences" if looks > 1 else "one difference")
-    return " and ".join(named) + (", conservatively" if conservative else "")
+    listed = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
+    return listed + (", conservatively" if conservative else "")
 
 
 def _null(sides: Sides, found: list[Part]) -> str:

@@ -26,12 +26,15 @@ class Part:
         Valid by itself: no smaller than the probability of so large a difference under the null.
     details
         If one look is at several things at once: each of them, to say where the difference is.
+    whole
+        Whether this is a look at many features at once, for a difference spread over all of them.
     """
 
     name: str
     columns: tuple[str, ...]
     pvalue: float
     details: tuple[Part, ...] = ()
+    whole: bool = False
 
     @property
     def statistic(self) -> float:
@@ -43,6 +46,18 @@ def best_of(pvalues: Sequence[float] | np.ndarray) -> float:
     """Combine p-values by the smallest, times their number: valid however they depend."""
     found = np.asarray(pvalues)
     return float(min(1.0, found.size * found.min()))
+
+
+def adjusted(found: Sequence[Part]) -> list[float]:
+    """Adjust the p-values of all looks, so that the smallest is valid however they depend.
+
+    Looks at many features at once share one half of the level, looks at single ones the other:
+    Bonferroni's correction with weights that add up to one. A few of the first kind would drown
+    among hundreds of the second.
+    """
+    counts = {kind: sum(part.whole == kind for part in found) for kind in (True, False)}
+    kinds = sum(count > 0 for count in counts.values())
+    return [min(1.0, kinds * counts[part.whole] * part.pvalue) for part in found]
 
 
 def singly(

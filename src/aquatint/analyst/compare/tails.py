@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import chdtrc, erfc, fdtrc, ndtri
 
 _ANGLES = np.cos((np.arange(64) + 0.5) * pi / 64) ** 2
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
 _STEPS = np.linspace(0.0, 1.0, 200, endpoint=False)[1:]
 LEAST_VARIANCE = 1e-9
 """A coordinate with less of the variance of the functions it is made of is left out."""
@@ -53,6 +54,33 @@ def two_squares(size: np.ndarray, large: np.ndarray, small: np.ndarray) -> np.nd
     """
     spread = large[..., None] * _ANGLES + small[..., None] * (1 - _ANGLES)
     return np.asarray(np.exp(-size[..., None] / (2 * spread)).mean(axis=-1))
+
+
+def sum_of_squares(size: float, data: float, noise: float, count: int) -> float:
+    """Bound P(Σ θ_i·Z_i² ≥ size) where Σ θ_i = data + count·noise and no θ_i is below noise.
+
+    How `data` divides between the count directions is not known. All of it in one is the worst
+    division if size ≥ 3·data + (count + 4)·noise; below that, 1 is given.
+
+    *Proof.* Let φ be the characteristic function of Q = Σ θ_i·Z_i². ∂φ/∂θ_i = it·φ/(1 − 2itθ_i), so
+    the tail at x grows with θ_i at the rate f_i(x), the density of Q + θ_i·χ²₂. The characteristic
+    functions of two of these differ by φ·2it(θ₁ − θ₂)/((1 − 2itθ₁)(1 − 2itθ₂)), hence
+    f₁(x) − f₂(x) = −2(θ₁ − θ₂)·f'(x), f the density of W = Q + θ₁·χ²₂ + θ₂·χ²₂ (as in
+    Székely & Bakirov 2003). W is a sum of gamma variables, so it is self-decomposable and has one
+    mode (Yamazato 1978). There w·f(w) = ∫ f(w − y)k(y)dy with ∫ k = E W and f(w − y) ≤ f(w), so the
+    mode is at most E W = Σθ + 2(θ₁ + θ₂) ≤ 3·data + (count + 4)·noise. Beyond it f' ≤ 0: moving
+    mass from the smaller of two θ to the larger makes the tail no lighter. ∎
+    """
+    if not size >= 3 * data + (count + 4) * noise:
+        return 1.0
+    large = data + noise
+    if noise <= 0:
+        return float(erfc(np.sqrt(size / large / 2))) if large > 0 else 0.0
+    end = np.sqrt(size / large)
+    z = end * (_NODES + 1) / 2
+    rest = chdtrc(count - 1, np.maximum(size - large * z**2, 0.0) / noise)
+    inner = end * np.sum(_WEIGHTS * rest * np.exp(-(z**2) / 2)) / np.sqrt(2 * pi)
+    return float(min(1.0, inner + erfc(end / np.sqrt(2.0))))
 
 
 def joint(

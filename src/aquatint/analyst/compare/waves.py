@@ -8,7 +8,7 @@ import numpy as np
 
 from aquatint.analyst.compare.parts import Part, best_of, singly
 from aquatint.analyst.compare.sides import Shared, Sides
-from aquatint.analyst.compare.tails import joint, positive, two_squares
+from aquatint.analyst.compare.tails import joint, positive, sum_of_squares, two_squares
 from aquatint.features.algebra import ByLabel
 from aquatint.features.base import FeatureMap
 from aquatint.features.cosines import Cosines
@@ -28,13 +28,14 @@ def frequency_parts(
     within: str = "",
     conservative: bool,
 ) -> Iterator[Part]:
-    """Test every frequency by its cosine and sine together.
+    """Test every frequency by its cosine and sine together, and the squares of all by their sum.
 
     cos² + sin² = 1, so the two variances add up to τ = 2/D − ‖Φ‖² per row, known from the release;
     how τ divides between two directions is not. For ‖D‖² the least favourable division of a given
-    sum is all to one direction, far in the tail, or to both alike, near the middle (Székely &
-    Bakirov 2003): the larger of the two p-values is taken. A row that misses a value maps to zero,
-    which only lowers the variance.
+    sum is all to one direction, far in the tail (proved at `sum_of_squares`), or to both alike,
+    near the middle (Székely & Bakirov 2003): the larger of the two p-values is taken. The sum over
+    all frequencies, too, has a known trace and the noise as a floor. A row that misses a value maps
+    to zero, which only lowers the variance.
 
     Parameters
     ----------
@@ -60,6 +61,10 @@ def frequency_parts(
         data = trace * sides.sampling + power * sides.count_noise
         size = (difference**2).sum(axis=0)
         pvalues = either_way(size, data, sides.noise(found.deviations))
+        if half > 1:
+            least = sides.noise(found.deviations)
+            pvalue = sum_of_squares(float(size.sum()), float(data.sum()), least, 2 * half)
+            yield Part(f"{half} frequencies together{within}", leaf.columns, pvalue, whole=True)
     turns = leaf.frequencies.numpy()
     for number, pvalue in enumerate(pvalues):
         used = np.flatnonzero(turns[:, number])

@@ -47,8 +47,8 @@ def whitened_part(
     named = _names(mean.map)
     details = tuple(Part(n, columns, float(p)) for n, p in zip(named, each, strict=True))
     if sides.laplace:
-        return Part(f"{mean.map.kind}, one by one", columns, best_of(each), details)
-    return Part(f"{mean.map.kind} together", columns, pvalue, details)
+        return Part(f"{mean.map.kind}, one by one", columns, best_of(each), details, whole=True)
+    return Part(f"{mean.map.kind} together", columns, pvalue, details, whole=True)
 
 
 def _names(leaf: FeatureMap) -> list[str]:

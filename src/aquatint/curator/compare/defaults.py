@@ -7,16 +7,18 @@ from math import sqrt
 from aquatint.compare_recipes import me_test
 from aquatint.comparison import CompareError
 from aquatint.features import fourier
-from aquatint.features.algebra import concat, scale
 from aquatint.features.base import FeatureMap
 from aquatint.features.marginals import Count
-from aquatint.recipe_parts import beside, settled_bins, with_order
+from aquatint.recipe_parts import (
+    LENGTH_SCALES,
+    beside,
+    frequencies_of,
+    settled_bins,
+    waves_of,
+    with_order,
+)
 from aquatint.schema import Schema
 
-LENGTH_SCALES = (0.3, 0.1, 1 / 30)
-"""Fractions of a declared range: the whole shape of a column, its bulk, and fine structure."""
-FREQUENCIES = 34
-"""Frequencies for each length scale, or twice the columns if that is more."""
 SPREAD, WIDTH = 0.05, 0.12
 """Locations are drawn around the middle with SPREAD, and the kernel's length is WIDTH·√d, fractions
 of a range. If a column's standard deviation is v, a change of one variance moves a kernel value by
@@ -52,7 +54,7 @@ def default_candidates(schema: Schema, test: str) -> tuple[FeatureMap, ...]:
     if not numbers:
         msg = "no column has an order, so there are no length scales to choose from: drop choose"
         raise CompareError(msg)
-    count = len(LENGTH_SCALES) * _frequencies(numbers)
+    count = 2 * len(LENGTH_SCALES) * frequencies_of(numbers)
     waves = [fourier(numbers, count, length_scale=size, kernel="mixed") for size in CHOICES]
     return (*(beside(settled, each, numbers, others) for each in waves), _fourier(settled))
 
@@ -63,24 +65,7 @@ def _locations(schema: Schema, width: float) -> FeatureMap:
     return next(block.map for block in plan.blocks if not isinstance(block.map, Count))
 
 
-def _frequencies(numbers: list[str]) -> int:
-    return 2 * max(FREQUENCIES, 2 * len(numbers))
-
-
 def _fourier(schema: Schema) -> FeatureMap:
-    """Mix frequencies of one, two and all columns at three scales; other columns are one-hot.
-
-    The kernel is the mean of three, so its norm is at most one, as that of each of them.
-    """
+    """Mix frequencies of one, two and all columns at three scales; other columns are one-hot."""
     numbers, others = with_order(schema)
-    waves = None
-    if numbers:
-        count = _frequencies(numbers)
-        weight = 1 / sqrt(len(LENGTH_SCALES))
-        waves = concat(
-            *(
-                scale(fourier(numbers, count, length_scale=size, kernel="mixed", seed=seed), weight)
-                for seed, size in enumerate(LENGTH_SCALES)
-            )
-        )
-    return beside(schema, waves, numbers, others)
+    return beside(schema, waves_of(numbers) if numbers else None, numbers, others)

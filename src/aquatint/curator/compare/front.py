@@ -43,7 +43,7 @@ def compare_private(
     schema: Schema,
     *,
     epsilon: float,
-    delta: float,
+    delta: float = 0.0,
     alpha: float = 0.01,
     test: Test = "permutation",
     features: FeatureMap | Plan | None = None,
@@ -71,7 +71,7 @@ def compare_private(
     schema
         What is public about both, and what is protected.
     epsilon, delta
-        The promise.
+        The promise; permutation and signflip spend no δ, and the others need one.
     alpha
         The level: how often at most the test may reject when nothing differs.
     test
@@ -115,12 +115,12 @@ def compare_private(
     ...     "columns": {"age": {"kind": "numeric", "bounds": [0, 100]}},
     ... })
     >>> young, old = pa.table({"age": [20.0] * 500}), pa.table({"age": [60.0] * 500})
-    >>> compare_private(young, old, schema, epsilon=1, delta=0).reject
+    >>> compare_private(young, old, schema, epsilon=1).reject
     True
     """
-    budget = Budget(epsilon, delta)
     names = account_names(ledger, dataset)
     _check(alpha, test, schema, simulate=simulate, accounted=ledger is not None)
+    budget = Budget(epsilon, delta)
     data, seeded = (data_a, data_b), coins(simulate)
 
     def trial_of(samples: Samples) -> Trial:
