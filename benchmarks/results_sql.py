@@ -37,6 +37,12 @@ def methods(log: Log) -> list[str]:
     errors = {method: _error(found, None) for method, found in runs.items()}
     best = min(errors, key=lambda method: errors[method])
     said = f"The smallest mean error is that of {NAMES[best]}."
+    rivals = [method for method in ("sample", "aim") if method in errors]
+    if "query" in errors and rivals:
+        parts = [
+            f"{100 * (errors[m] / errors['query'] - 1):.0f} % larger for {NAMES[m]}" for m in rivals
+        ]
+        said += f" Beside {NAMES['query']} as it comes, it is {' and '.join(parts)}."
     missing = [NAMES[m] for m in NAMES if m not in runs]
     if missing:
         said += f" Not run yet: {', '.join(missing)}."
