@@ -12,6 +12,7 @@ from results_tasks import scientific
 from runs import Log
 
 BAND = (0.92, 0.98)
+ENOUGH = 200
 SOURCES = ("noise", "bins", "model")
 FIVE = ("mean", "second moment", "cdf", "covariance", "count")
 
@@ -123,12 +124,11 @@ def verdict(log: Log) -> list[str]:
 def _within(found: Sequence[Tally]) -> str:
     inside = sum(BAND[0] <= t.share <= BAND[1] for t in found)
     below = sum(t.share < BAND[0] for t in found)
-    if inside == len(found):
-        return f"all {inside} are within the band, so that **the bar is met**"
-    return (
-        f"{inside} of {len(found)} are within the band, {below} below it and "
-        f"{len(found) - inside - below} above, so that **the bar is missed**"
-    )
+    said = f"{inside} of {len(found)} are within the band, {below} below it and "
+    said += f"{len(found) - inside - below} above"
+    if min(t.asked for t in found) < ENOUGH:
+        return f"{said}, with fewer than the bar's {ENOUGH} answers each"
+    return f"{said}: **the bar is {'met' if inside == len(found) else 'missed'}**"
 
 
 def _plan(plan: str) -> str:

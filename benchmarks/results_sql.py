@@ -37,16 +37,17 @@ def methods(log: Log) -> list[str]:
     errors = {method: _error(found, None) for method, found in runs.items()}
     best = min(errors, key=lambda method: errors[method])
     said = f"The smallest mean error is that of {NAMES[best]}."
-    rivals = [method for method in ("sample", "aim") if method in errors]
-    if "query" in errors and rivals:
-        parts = [
-            f"{100 * (errors[m] / errors['query'] - 1):.0f} % larger for {NAMES[m]}" for m in rivals
-        ]
-        said += f" Beside {NAMES['query']} as it comes, it is {' and '.join(parts)}."
+    rivals = {m: errors[m] / errors["query"] - 1 for m in ("sample", "aim") if m in errors}
+    parts = [f"{NAMES[m]} {abs(100 * r):.0f} % {_more(r)}" for m, r in rivals.items()]
+    said += f" Beside {NAMES['query']} as it comes, {' and '.join(parts)}." if parts else ""
     missing = [NAMES[m] for m in NAMES if m not in runs]
     if missing:
         said += f" Not run yet: {', '.join(missing)}."
     return [*table(["questions", "number", *names, "95 % intervals hold"], rows), said, ""]
+
+
+def _more(excess: float) -> str:
+    return "more" if excess > 0 else "less"
 
 
 def _total(kinds: dict[str, dict[str, int]]) -> str:
