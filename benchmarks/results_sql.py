@@ -38,8 +38,9 @@ def methods(log: Log) -> list[str]:
     best = min(errors, key=lambda method: errors[method])
     said = f"The smallest mean error is that of {NAMES[best]}."
     rivals = {m: errors[m] / errors["query"] - 1 for m in ("sample", "aim") if m in errors}
-    parts = [f"{NAMES[m]} {abs(100 * r):.0f} % {_more(r)}" for m, r in rivals.items()]
-    said += f" Beside {NAMES['query']} as it comes, {' and '.join(parts)}." if parts else ""
+    parts = [f"by {abs(100 * r):.0f} % {_more(r)} with {NAMES[m]}" for m, r in rivals.items()]
+    if parts:
+        said += f" Compared with {NAMES['query']} as it comes, one is off {' and '.join(parts)}."
     missing = [NAMES[m] for m in NAMES if m not in runs]
     if missing:
         said += f" Not run yet: {', '.join(missing)}."
