@@ -37,10 +37,18 @@ def methods(log: Log) -> list[str]:
     errors = {method: _error(found, None) for method, found in runs.items()}
     best = min(errors, key=lambda method: errors[method])
     said = f"The smallest mean error is that of {NAMES[best]}."
+    rivals = {m: errors[m] / errors["query"] - 1 for m in ("sample", "aim") if m in errors}
+    parts = [f"by {abs(100 * r):.0f} % {_more(r)} with {NAMES[m]}" for m, r in rivals.items()]
+    if parts:
+        said += f" Compared with {NAMES['query']} as it comes, one is off {' and '.join(parts)}."
     missing = [NAMES[m] for m in NAMES if m not in runs]
     if missing:
         said += f" Not run yet: {', '.join(missing)}."
     return [*table(["questions", "number", *names, "95 % intervals hold"], rows), said, ""]
+
+
+def _more(excess: float) -> str:
+    return "more" if excess > 0 else "less"
 
 
 def _total(kinds: dict[str, dict[str, int]]) -> str:

@@ -147,6 +147,9 @@ def test_a_description_has_every_column(query):
     text = _printed(described_table(found))
     assert "2020-0" in text
     assert "it's B 3" in text
+    line = next(line for line in text.splitlines() if line.startswith("age"))
+    assert line.count(" ± ") == 3, "mean, deviation and quartiles have intervals"
+    assert all(" ± " in line for line in text.splitlines()[1:])
 
 
 def test_a_word_of_blocks():

@@ -194,6 +194,9 @@ def test_quantiles_are_within_one_step(model):
     assert answered(model, "select median(age) from data") == answered(
         model, "select quantile(age, 0.5) from data"
     )
+    assert answered(
+        model, "select percentile_cont(0.9) within group (order by age) from data"
+    ) == answered(model, "select quantile(age, 0.9) from data")
 
 
 REFUSED = [
@@ -217,6 +220,9 @@ REFUSED = [
     "select avg(age / 0) from data",
     "select avg(1e999) from data",
     "select quantile(age, 7) from data",
+    "select percentile_cont(0.5) within group (order by age desc) from data",
+    "select percentile_cont(0.5) within group (order by sex) from data",
+    "select mode() within group (order by age) from data",
     "select avg(age) from data where age > sex",
     "select avg(age) from data where age + 1 > 3",
     "select avg(age) from data order by sex",

@@ -160,6 +160,8 @@ class Expressions:
             except TypeError:
                 msg = f"{tree.name} has another number of arguments than {quoted(tree.sql())}"
                 raise DataError(msg) from None
+        if isinstance(tree, sql.WithinGroup):
+            tree = _plain_quantile(tree)
         if isinstance(tree, sql.Count) and isinstance(tree.this, sql.Distinct):
             return self._distinct(tree.this, where)
         if isinstance(tree, sql.Count):
@@ -218,6 +220,15 @@ class Expressions:
             raise DataError(msg)
         self.value(tree.this)  # refuses a column without numbers
         return st.quantile(tree.this.name, self.conditions.points(tree.this.name), level, where)
+
+
+def _plain_quantile(tree: Any) -> Any:
+    """Read standard SQL's percentile_cont(0.25) within group (order by age) as a quantile."""
+    order = getattr(tree.expression, "expressions", [])
+    rising = len(order) == 1 and not order[0].args.get("desc")
+    if not isinstance(tree.this, (sql.PercentileCont, sql.PercentileDisc)) or not rising:
+        return tree
+    return sql.Quantile(this=order[0].this, quantile=tree.this.this)
 
 
 def finite(tree: Any) -> float:

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from aquatint.analyst.query.answers import Answer
-from aquatint.analyst.query.describe import Described, readable, short_number
+from aquatint.analyst.query.describe import QUARTILES, Described, readable, short_number
+from aquatint.columns import Date, Datetime
 
 MOST_CATEGORIES = 4
 NUMBERS = {"value", "95 % interval", "mean", "deviation", "quartiles"}
@@ -47,7 +48,7 @@ def answers_table(found: pd.DataFrame) -> Table:
 
 
 def described_table(described: Sequence[Described]) -> Table:
-    """Give one line for each column."""
+    """Give one line for each column; ± is half of the widest interval of those before it."""
     table = _table("column", "mean", "deviation", "quartiles", "distribution", "missing")
     for one in described:
         found = one.statistics
@@ -56,10 +57,15 @@ def described_table(described: Sequence[Described]) -> Table:
         if "mean" in found:
             mean = _give_or_take(one.column, found["mean"])
             deviation = _give_or_take(None, found["standard deviation"])
-            values = (found[q].value for q in ("quartile 1", "median", "quartile 3"))
-            quartiles = "  ".join(readable(one.column, value) for value in values)
+            three = [found[q] for q in QUARTILES]
+            most = max(three, key=lambda one: one.high - one.low)
+            values = "  ".join(readable(one.column, q.value) for q in three)
+            quartiles = f"{values} ± {_half(one.column, most)}"
             shown = one.sparkline
-        missing = f"{found['missing'].value:.1%}" if "missing" in found else ""
+        missing = ""
+        if "missing" in found:
+            absent = found["missing"]
+            missing = f"{absent.value:.1%} ± {(absent.high - absent.low) / 2:.1%}"
         table.add_row(Text(one.name), mean, deviation, quartiles, Text(shown), missing)
     return table
 
@@ -84,7 +90,8 @@ def _categories(one: Described) -> str:
     names, shares = list(one.histogram.index), one.histogram["value"].to_numpy()
     kept = [i for i in np.argsort(-shares) if i < one.column.present_cells][:MOST_CATEGORIES]
     said = ", ".join(f"{names[i]} {shares[i]:.1%}" for i in kept)
-    return said + (", …" if len(kept) < one.column.present_cells else "")
+    half = (one.histogram["high"] - one.histogram["low"]).to_numpy()[kept].max() / 2
+    return said + (", …" if len(kept) < one.column.present_cells else "") + f" ± {half:.1%}"
 
 
 def _interval(low: float, high: float) -> str:
@@ -92,6 +99,11 @@ def _interval(low: float, high: float) -> str:
 
 
 def _give_or_take(column: Any, found: Answer) -> str:
+    return f"{readable(column, found.value)} ± {_half(column, found)}"
+
+
+def _half(column: Any, found: Answer) -> str:
     half = (found.high - found.low) / 2
-    text = readable(column, found.value)
-    return text if text[:4].isdigit() and "-" in text else f"{text} ± {half:.2g}"
+    if isinstance(column, (Date, Datetime)):
+        return f"{half if isinstance(column, Date) else half / 86_400:.2g} d"
+    return f"{half:.2g}"
