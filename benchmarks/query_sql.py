@@ -15,7 +15,7 @@ import pandas as pd
 from datasets import schema_toml
 from query_tables import released, table
 from questions import Asked, Chance, Truths, database, truths
-from runs import DELTA, Found, Job, Log, Settings, call, run_all
+from runs import DELTA, Found, Job, Log, RunError, Settings, call, read_stats, run_all
 
 import aquatint as aq
 from aquatint.schema import Schema
@@ -74,7 +74,7 @@ def sql(asked: argparse.Namespace, log: Log) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     jobs = []
     for method in asked.methods or METHODS:
-        for seed in range(1 if method == "aim" else asked.runs):
+        for seed in range(asked.runs):
             settings = {"part": "sql", "table": "adult", "method": method, "epsilon": EPSILON}
             settings |= {"delta": DELTA, "seed": seed}
             settings |= {"questions": asked.questions, "drawn": SEED}
@@ -140,8 +140,10 @@ def _sample(made: Adult, _: Path, settings: Settings) -> Found:
     return _rows(made, drawn)
 
 
-def _aim(words: argparse.Namespace, made: Adult, folder: Path, settings: Settings) -> Found:
-    """Run AIM on the default plan's cells, unless an earlier call got that far; ask its rows."""
+def _aim(words: argparse.Namespace, made: Adult, _: Path, settings: Settings) -> Found:
+    """Ask AIM's rows: those that ``tables.py adult`` made, or else they are made for both."""
+    folder = words.work / "adult" / "adult"
+    folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"aim_{EPSILON:g}_{settings['seed']}.csv"
     stats = out.with_suffix(".json")
     if words.again or not stats.exists():
@@ -153,6 +155,10 @@ def _aim(words: argparse.Namespace, made: Adult, folder: Path, settings: Setting
         for name in ("method", "epsilon", "delta", "seed", "rounds"):
             asked += [f"--{name}", settings[name]]
         call("peers.py", *asked, python=words.peers_python, stats=stats)
+    found = read_stats(stats)
+    if found["rounds"] != settings["rounds"]:
+        msg = f"{out.name} has {found['rounds']} rounds, not {settings['rounds']}: take it away"
+        raise RunError(msg)
     return _rows(made, pd.read_csv(out, keep_default_na=False))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
@@ -52,21 +53,19 @@ def answer(statistic: Statistic, moments: Moments, level: float = 0.95) -> Answe
     if not np.isfinite(value):
         nothing = float("nan")
         return Answer(nothing, nothing, nothing, nothing, _how(moments), "noise")
-    parts: dict[Source, float] = {
-        "noise": _spread(statistic, moments.mean, moments.noise),
-        "bins": _spread(statistic, moments.mean, moments.bins),
-        "model": _spread(statistic, moments.mean, moments.model),
-    }
     drawn = _values(statistic, _draws(moments.mean, moments.covariance))
-    drawn = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    drawn = np.sort(drawn[np.isfinite(drawn)])
+    ends = np.array([(1 - level) / 2, (1 + level) / 2]) * (len(drawn) - 1)
+    low, high = np.interp(ends, np.arange(len(drawn)), drawn)
+    sources = get_args(Source)
+    parts = _spreads(statistic, moments.mean, [getattr(moments, name) for name in sources])
     return Answer(
         float(value),
         float(min(low, value)),
         float(max(high, value)),
         float((high - low) / (2 * ndtri((1 + level) / 2))),
         _how(moments),
-        max(parts, key=lambda name: parts[name]),
+        sources[int(np.argmax(parts))],
     )
 
 
@@ -100,12 +99,17 @@ def _normal(size: int) -> np.ndarray:
     return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 
 
-def _spread(statistic: Statistic, mean: np.ndarray, covariance: np.ndarray) -> float:
-    """Give the part of the variance that one source of error makes, to first order."""
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    moved = deviation > 0
-    steps = np.diag(deviation)[moved]
-    above, below = (_values(statistic, mean + sign * steps) for sign in (1, -1))
-    slope = np.zeros(len(mean))
-    slope[moved] = np.nan_to_num((above - below) / 2) / deviation[moved]
-    return float(slope @ covariance @ slope)
+def _spreads(
+    statistic: Statistic, mean: np.ndarray, covariances: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Give the part of the variance that each source of error makes, to first order."""
+    several = np.stack(covariances)
+    deviation = np.sqrt(np.maximum(np.diagonal(several, axis1=1, axis2=2), 0.0))
+    source, place = np.nonzero(deviation)
+    steps = np.zeros((len(source), len(mean)))
+    steps[np.arange(len(source)), place] = deviation[source, place]
+    values = _values(statistic, np.concatenate([mean + steps, mean - steps]))
+    change = (values[: len(source)] - values[len(source) :]) / 2
+    slope = np.zeros(deviation.shape)
+    slope[source, place] = np.where(np.isfinite(change), change, 0.0) / deviation[source, place]
+    return np.asarray(((slope[:, None, :] @ several)[:, 0] * slope).sum(1))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from math import prod
 from typing import Literal
 
 import numpy as np
 
-from aquatint.analyst.query.counted import Counted, Table
+from aquatint.analyst.query.counted import Counted, Groups, Table
 from aquatint.analyst.query.expectations import expectations
 from aquatint.analyst.query.functions import Function, of_column
-from aquatint.analyst.query.levels import Levels, levels_of, meeting
+from aquatint.analyst.query.levels import Levels, Meeting, levels_of, meeting
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.query.posterior import Belief, Doubt, Observed, believe, gather
 from aquatint.analyst.query.tilts import hidden, sides, tilts
@@ -124,7 +124,7 @@ class Knowledge:
         levels = read.levels()
         shares, values = read.shares(levels), read.values(levels)
         tables = self.counts.over(columns)
-        observed = [_observed(table, columns, levels, atoms) for table in tables]
+        observed = _observed(tables, columns, levels, atoms)
         rows, variance = self.counts.rows(columns)
 
         met = _acquainted(columns, tables)
@@ -310,24 +310,31 @@ class _Reading:
 
 
 def _observed(
-    table: Table,
+    tables: Sequence[Table],
     columns: tuple[str, ...],
     levels: Mapping[str, Levels],
     atoms: Mapping[str, np.ndarray],
-) -> Observed:
-    """Add a table up until its cells are cells of the question, or several of those together."""
-    sums, cells = table.counts, np.ones(table.counts.shape)
-    parts = []
-    for axis, (name, groups) in enumerate(zip(table.columns, table.groups, strict=True)):
-        met = meeting(levels[name], atoms[name], np.array(groups))
-        sums, cells = (_added(values, met.of_group, met.count, axis) for values in (sums, cells))
-        parts.append((name, met.of_level))
+) -> list[Observed]:
+    """Add tables up until their cells are cells of the question, or several of those together."""
     sizes = [levels[n].count for n in columns]
-    index = np.indices(sizes).reshape(len(sizes), -1)
-    place = [of_level[index[columns.index(name)]] for name, of_level in parts]
-    part = np.ravel_multi_index(place, sums.shape)
-    variance = table.variance * cells.reshape(-1)
-    return Observed(part, sums.reshape(-1), variance, len(table.columns))
+    index = dict(zip(columns, np.indices(sizes).reshape(len(sizes), -1), strict=True))
+
+    @cache
+    def met(name: str, groups: Groups) -> Meeting:
+        return meeting(levels[name], atoms[name], np.array(groups))
+
+    found = []
+    for table in tables:
+        sums, cells = table.counts, np.ones(table.counts.shape)
+        place = []
+        for axis, (name, groups) in enumerate(zip(table.columns, table.groups, strict=True)):
+            both = met(name, groups)
+            sums, cells = (_added(v, both.of_group, both.count, axis) for v in (sums, cells))
+            place.append(both.of_level[index[name]])
+        part = np.ravel_multi_index(place, sums.shape)
+        variance = table.variance * cells.reshape(-1)
+        found.append(Observed(part, sums.reshape(-1), variance, len(table.columns)))
+    return found
 
 
 def _added(values: np.ndarray, part: np.ndarray, count: int, axis: int) -> np.ndarray:

@@ -86,24 +86,25 @@ def _pieces(
     if whole:  # above c and from c on are different whole numbers
         cuts = [edge for cut in cuts for edge in (np.ceil(cut), np.floor(cut) + 1)]
     low, high = column.limits
-    values: list[np.ndarray] = []
-    cells: list[np.ndarray] = []
-    shares: list[np.ndarray] = []
-    for cell, (first, size) in enumerate(zip(left, width, strict=True)):
-        if not whole and size <= POINT * (high - low) * 1.001:
-            values.append(np.array([first]))
-            shares.append(np.ones(1))
-            cells.append(np.array([cell]))
-            continue
-        inside = [cut for cut in cuts if first < cut < first + size]
-        edges = np.unique([*first + size * np.linspace(0, 1, PIECES + 1), *inside])
-        edges = np.unique(np.ceil(edges)) if whole else edges
-        place, length = (edges - first) / size, np.diff(edges)
-        below = start[cell] * place + (end[cell] - start[cell]) * place**2 / 2
-        share = np.diff(below) / below[-1]
-        middle = edges[:-1] + (length - whole) / 2
-        spread = np.sqrt(np.maximum(length**2 - whole, 0.0) / 12)
-        values.append(np.concatenate([middle - spread, middle + spread]))
-        shares.append(np.concatenate([share, share]) / 2)
-        cells.append(np.full(2 * len(share), cell))
-    return np.concatenate(values), np.concatenate(cells), np.concatenate(shares)
+    single = width <= POINT * (high - low) * 1.001 if not whole else np.zeros(len(left), dtype=bool)
+    steps = left[:, None] + width[:, None] * (np.arange(1, PIECES) / PIECES)
+    inner = np.append(steps[~single].reshape(-1), cuts)
+    cell = np.searchsorted(left, inner, side="right") - 1
+    kept = (left[cell] < inner) & (inner < left[cell] + width[cell]) & ~single[cell]
+    edges = np.append(left, inner[kept])
+    edges = np.unique(np.append(np.ceil(edges) if whole else edges, left[-1] + width[-1]))
+    cell = np.searchsorted(left, edges[:-1], side="right") - 1
+    length = np.where(single[cell], 0.0, np.diff(edges))
+    # The density of a cell is linear: what lies between two places is a difference of squares.
+    a, b = ((edges[i : len(edges) - 1 + i] - left[cell]) / width[cell] for i in (0, 1))
+    first, last = start[cell], end[cell]
+    share = first * (b - a) + (last - first) * (b**2 - a**2) / 2
+    share = share / ((start + end) / 2)[cell]
+    middle = edges[:-1] + np.where(single[cell], 0.0, (length - whole) / 2)
+    spread = np.sqrt(np.maximum(length**2 - whole, 0.0) / 12)
+    two = ~single[cell]
+    return (
+        np.append((middle - spread), (middle + spread)[two]),
+        np.append(cell, cell[two]),
+        np.append(np.where(two, share / 2, 1.0), share[two] / 2),
+    )

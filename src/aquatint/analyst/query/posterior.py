@@ -21,9 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from aquatint.analyst.synthesize.threads import one_thread
+from aquatint.analyst.query.conditioning import Before, Seen, condition
 
 RARE = 1e-9
 LEAST_SPREAD = 1e-7
@@ -57,29 +56,24 @@ class Evidence:
 
     Attributes
     ----------
-    information
-        Of each two cells: the sum of one over the noise's variance, of the counts that hold both.
-    push
-        What the counts have above the model's, over the variance, added up for each cell.
+    seen
+        The counts of every table above the model's.
     own_noise
         The variance of the noise on each cell's own count.
     """
 
-    information: np.ndarray
-    push: np.ndarray
+    seen: Seen
     own_noise: np.ndarray
 
 
 def gather(shares: np.ndarray, rows: float, observed: Sequence[Observed]) -> Evidence:
     """Put together what several tables tell; it serves for any doubt."""
     p = _above_zero(shares)
-    information, push = np.zeros((len(p), len(p))), np.zeros(len(p))
-    for table in observed:
-        weight = 1 / table.variance[table.part]
-        information += np.where(table.part[:, None] == table.part, weight[:, None], 0.0)
-        expected = np.bincount(table.part, weights=rows * p, minlength=len(table.sums))
-        push += weight * (table.sums - expected)[table.part]
-    return Evidence(information, push, _own_noise(p, observed))
+    above = [
+        t.sums - np.bincount(t.part, weights=rows * p, minlength=len(t.sums)) for t in observed
+    ]
+    seen = Seen([t.part for t in observed], above, [t.variance for t in observed])
+    return Evidence(seen, _own_noise(p, observed))
 
 
 def _above_zero(shares: np.ndarray) -> np.ndarray:
@@ -154,50 +148,26 @@ def believe(
     """
     p = _above_zero(shares)
     spread = (doubt.tau * rows) ** 2 * p + doubt.kappa**2 * evidence.own_noise
-    scale = np.sqrt(spread)  # cells in units of their own doubt: all of like size
-    tight = 1 / max(variance, (LEAST_SPREAD * rows) ** 2)
-    seen = evidence.information + (tight - 1 / spread.sum())
-    seen *= scale[:, None]
-    seen *= scale
-    residual = scale * evidence.push
+    more = np.zeros((len(p), 0)) if tilts is None else rows * tilts
+    before = Before(spread, max(variance, (LEAST_SPREAD * rows) ** 2), more)
     # Functions are centred: what an average owes to the number of rows cancels before rounding.
     centre = p @ functions
     asked = np.column_stack([functions - centre, np.ones(len(p))])
-    scaled = asked * scale[:, None]
-    more = np.zeros((len(p), 0)) if tilts is None else rows * tilts / scale[:, None]
-    whole = seen - more @ solve(np.eye(more.shape[1]) + more.T @ more, more.T)
-    whole[np.diag_indices_from(whole)] += 1.0
-    solved = solve(whole, scaled)
-    moved = solved.T @ residual
-    sums = rows * (p @ asked) + moved
+    after = condition(before, evidence.seen, asked)
+    sums = rows * (p @ asked) + after.moved
     total = max(float(sums[-1]), 1.0)
     to_average = np.diag(np.append(np.full(len(centre), 1 / total), 1.0))
     to_average[:-1, -1] = -sums[:-1] / total**2
-    within = np.einsum("ij,ij->j", scaled, solved)
-    prior = _before(scaled, spread, scale, tight) + np.sum((more.T @ scaled) ** 2, axis=0)
-    expected = np.maximum(prior - within, 1e-12 * prior)[:-1]
-    known = prior[:-1] > 1e-18 * rows**2
-    pulls = moved[:-1][known] ** 2 / expected[known]
+    prior = (after.explained + np.diag(after.covariance))[:-1]
+    expected = np.maximum(after.explained[:-1], 1e-12 * prior)
+    known = prior > 1e-18 * rows**2
+    pulls = after.moved[:-1][known] ** 2 / expected[known]
     return Belief(
         np.append(centre + sums[:-1] / total, total),
-        to_average @ (scaled.T @ solved) @ to_average.T,
-        to_average @ (solved.T @ (seen @ solved)) @ to_average.T,
+        to_average @ after.covariance @ to_average.T,
+        to_average @ after.noise @ to_average.T,
         float(np.sqrt(pulls.mean())) if known.any() else 0.0,
     )
-
-
-def _before(scaled: np.ndarray, spread: np.ndarray, scale: np.ndarray, tight: float) -> np.ndarray:
-    """Give the variance of each function before the counts speak."""
-    whole = spread.sum()
-    along = scaled.T @ scale
-    return np.asarray(np.sum(scaled**2, axis=0) - (1 - 1 / (tight * whole)) * along**2 / whole)
-
-
-def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve a symmetric positive system on one thread: it is small, and a machine may be busy."""
-    with one_thread():
-        factor = torch.linalg.cholesky(torch.from_numpy(matrix))
-        return torch.cholesky_solve(torch.from_numpy(right), factor).numpy()
 
 
 def _own_noise(shares: np.ndarray, observed: Sequence[Observed]) -> np.ndarray:

@@ -138,19 +138,22 @@ def _by_column(
 ) -> dict[str, np.ndarray]:
     """Give E[f | x_c], for every function and every point of each column that it reads."""
     means = ComponentMeans(model, points)
-    probabilities = {n: model.probabilities[:, model.atoms.slices[n]] for n in points}
+    terms = [(place, term) for place, f in enumerate(functions) for term in f.terms]
     out = {name: np.zeros((len(functions), len(p.values))) for name, p in points.items()}
-    for place, function in enumerate(functions):
-        for term in function.terms:
-            for name, vector in term.items():
-                rest = model.weights.astype(float)
-                for other, theirs in term.items():
-                    if other != name:
-                        rest = rest * means(other, theirs)
-                atoms = probabilities[name]
-                given = (rest @ atoms) / np.maximum(model.weights @ atoms, 1e-300)
-                at = model.atoms.of_cell[name][points[name].cell]
-                out[name][place] += vector * given[at]
+    for name, point in points.items():
+        read = [(place, term) for place, term in terms if name in term]
+        if not read:
+            continue
+        rest = np.tile(model.weights.astype(float), (len(read), 1))
+        for line, (_, term) in enumerate(read):
+            for other, theirs in term.items():
+                if other != name:
+                    rest[line] *= means(other, theirs)
+        atoms = model.probabilities[:, model.atoms.slices[name]]
+        given = (rest @ atoms) / np.maximum(model.weights @ atoms, 1e-300)
+        at = model.atoms.of_cell[name][point.cell]
+        found = np.stack([term[name] for _, term in read]) * given[:, at]
+        np.add.at(out[name], [place for place, _ in read], found)
     return out
 
 
@@ -162,27 +165,42 @@ def _varying_together(
     The model has columns independent there. For a product g·h that leaves out the covariance of g
     and h inside atoms, at most the product of their standard deviations there.
     """
-    known: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = {}
-
-    def read(name: str, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Give the mean, and the mean standard deviation inside atoms, in every component."""
-        if (name, id(vector)) not in known:
-            place, atom = points[name], model.atoms.of_cell[name]
-            share = place.share * model.atoms.within[name][place.cell]
-            mean = np.bincount(atom[place.cell], weights=share * vector)
-            square = np.bincount(atom[place.cell], weights=share * vector**2)
-            spread = np.sqrt(np.maximum(square - mean**2, 0.0))
-            probabilities = model.probabilities[:, model.atoms.slices[name]]
-            known[name, id(vector)] = probabilities @ mean, probabilities @ spread
-        return known[name, id(vector)]
-
+    read = _spreads(model, functions, points)
     out = np.zeros(len(functions))
     for place, function in enumerate(functions):
         for term in function.terms:
-            parts = [read(name, vector) for name, vector in term.items()]
-            for one, two in combinations(range(len(parts)), 2):
+            parts = [read[name, id(vector)] for name, vector in term.items()]
+            loose = [number for number, (_, spread) in enumerate(parts) if spread is not None]
+            for one, two in combinations(loose, 2):
                 product = model.weights.astype(float)
                 for number, (mean, spread) in enumerate(parts):
                     product = product * (spread if number in (one, two) else mean)
                 out[place] += float(product.sum())
     return out
+
+
+def _spreads(
+    model: Mixture, functions: Sequence[Function], points: Mapping[str, Points]
+) -> dict[tuple[str, int], tuple[np.ndarray, np.ndarray | None]]:
+    """Give the mean, and the mean standard deviation inside atoms, in every component.
+
+    A vector that is constant inside every atom has None for the latter.
+    """
+    known: dict[tuple[str, int], tuple[np.ndarray, np.ndarray | None]] = {}
+    for name, point in points.items():
+        vectors = {id(t[name]): t[name] for f in functions for t in f.terms if name in t}
+        if not vectors:
+            continue
+        stacked = np.stack(list(vectors.values()))
+        atom = model.atoms.of_cell[name][point.cell]
+        share = point.share * model.atoms.within[name][point.cell]
+        to_atom = np.zeros((len(atom), int(atom.max()) + 1))
+        to_atom[np.arange(len(atom)), atom] = share
+        mean = stacked @ to_atom
+        spread = np.sqrt(np.maximum((stacked - mean[:, atom]) ** 2 @ to_atom, 0.0))
+        probabilities = model.probabilities[:, model.atoms.slices[name]].T
+        means, spreads = mean @ probabilities, spread @ probabilities
+        for line, key in enumerate(vectors):
+            loose = spreads[line] if spread[line].any() else None
+            known[name, key] = means[line], loose
+    return known
