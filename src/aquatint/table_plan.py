@@ -16,7 +16,7 @@ from aquatint.columns import POINT, RANGED, Date, Datetime, Integer, Numeric, ev
 from aquatint.errors import PlanError
 from aquatint.features import Count, onehot
 from aquatint.features.grid import grid_of
-from aquatint.features.marginals import marginals
+from aquatint.features.marginals import Marginals, marginals
 from aquatint.planning import Plan, PlannedBlock, noise_of
 from aquatint.schema import Schema
 
@@ -33,12 +33,13 @@ COUNT_SHARE = 0.01
 FIRST_SHARE = 0.2
 LEAST_FIRST, MOST_FIRST = 0.15, 0.5
 """The histograms' share before, and between which limits once the number of rows is published."""
+MOST_FIRST_WIDE = 0.4
+"""The upper limit where columns are counted by label too, which tells their shapes once more."""
 MERGE = 10.0
 """Cells are merged until each group holds this many standard deviations of the noise in rows."""
 MANY_COLUMNS = 50
-"""With so many columns and more than a few classes, each column's pair with the label is counted on
-its own too,"""
-LABEL_MERGE, LABEL_SHARE = 5.0, 0.5
+"""With so many columns, each column's pair with the label is counted on its own too,"""
+LABEL_MERGE, LABEL_SHARE = 5.0, 2 / 3
 """over groups of so many standard deviations, with so much of the joint counts' share."""
 
 
@@ -123,8 +124,8 @@ def _joint_blocks(
     if cells[label] > FEW_CLASSES:
         # A pair that is added up over many classes is noisy: it is counted on its own too.
         found.insert(0, block("pairs", [pair for pair in pairs if label not in pair]))
-    if cells[label] > FEW_CLASSES and len(cells) >= MANY_COLUMNS:
-        # Then so is, added up over a wide table's many pairs, what one column tells of the label.
+    if len(cells) >= MANY_COLUMNS:
+        # What one column tells of the label drowns in a wide table's many pairs and coarse cells.
         single = marginals(cells, [(name, label) for name in cells if name != label])
         share = len(found) * LABEL_SHARE / (1 - LABEL_SHARE)
         found.insert(0, PlannedBlock("columns by label", single, share, LABEL_MERGE))
@@ -142,7 +143,7 @@ def _label_pairs(cells: Mapping[str, int], label: str | None) -> list[PlannedBlo
             chosen.append((name, label))
     if not chosen:
         return []
-    return [PlannedBlock("columns by label", marginals(cells, chosen), 1.0, MERGE)]
+    return [PlannedBlock("columns by label", marginals(cells, chosen), 1.0, LABEL_MERGE)]
 
 
 def _table_blocks(
@@ -164,9 +165,9 @@ def rebalanced(plan: Plan, budget: Budget, rows: float) -> Plan:
     """Divide the budget anew between the histograms and the joint counts over merged cells.
 
     The weaker the joint counts are against the number of rows, the more of the budget goes to the
-    histograms, from 15 to 50 percent: the rule was chosen on development tables, see
-    docs/results/tables.md. `rows` is public or noisy, so the choice is post-processing; the shares
-    still add up to one, so the whole spends the same budget.
+    histograms, from 15 to 50 percent, or to 40 if columns are counted by label too: the rule was
+    chosen on development tables, see docs/results/tables.md. `rows` is public or noisy, so the
+    choice is post-processing; the shares still add up to one, so the whole spends the same budget.
     """
     noise = noise_of(plan, budget)
     weakest = max(
@@ -185,8 +186,15 @@ def extremes(plan: Plan) -> tuple[Plan, ...]:
     return _divided(plan, LEAST_FIRST), _divided(plan, MOST_FIRST)
 
 
+def _by_label(block: PlannedBlock, label: str | None) -> bool:
+    """Whether a block counts single columns by label."""
+    counts = block.map
+    return isinstance(counts, Marginals) and all(len(s) == 2 and label in s for s in counts.sets)
+
+
 def _divided(plan: Plan, wanted: float) -> Plan:
-    first = min(max(wanted, LEAST_FIRST), MOST_FIRST)
+    wide = any(_by_label(block, plan.schema.label) for block in plan.blocks)
+    first = min(max(wanted, LEAST_FIRST), MOST_FIRST_WIDE if wide else MOST_FIRST)
     late = sum(block.share for block in plan.blocks if block.adaptive)
     early = sum(b.share for b in plan.blocks if not b.adaptive and not isinstance(b.map, Count))
     both = late + early

@@ -23,6 +23,8 @@ from aquatint.table_plan import (
     MERGE,
     MOST_CELLS,
     MOST_CLASSES,
+    MOST_FIRST,
+    MOST_FIRST_WIDE,
     WIDE_COLUMN,
     plan,
     rebalanced,
@@ -243,11 +245,13 @@ def test_a_wide_table_gets_coarser_joint_counts_and_then_the_label_only():
     assert huge.rebalance
 
 
-@pytest.mark.parametrize("number", [FEW_CLASSES, FEW_CLASSES + 1, MOST_CLASSES, MOST_CLASSES + 1])
-def test_with_many_columns_and_classes_each_is_counted_with_the_label_on_its_own_too(number):
+@pytest.mark.parametrize(
+    "number", [2, FEW_CLASSES, FEW_CLASSES + 1, MOST_CLASSES, MOST_CLASSES + 1]
+)
+def test_with_many_columns_each_is_counted_with_the_label_on_its_own_too(number):
     few, many = (plan(labelled(n, classes(number))) for n in (MANY_COLUMNS - 2, MANY_COLUMNS - 1))
     assert "columns by label" not in names(few)
-    if not FEW_CLASSES < number <= MOST_CLASSES:
+    if number > MOST_CLASSES:
         assert "columns by label" not in names(many)
         return
     block = by_name(many, "columns by label")
@@ -257,6 +261,15 @@ def test_with_many_columns_and_classes_each_is_counted_with_the_label_on_its_own
     joint = sum(b.share for b in many.blocks if b.merge)
     assert block.share == pytest.approx(LABEL_SHARE * joint)
     assert sum(b.share for b in many.blocks) == pytest.approx(1)
+
+
+def test_columns_by_label_leave_less_to_the_histograms():
+    limits = []
+    for wide in (MANY_COLUMNS - 2, MANY_COLUMNS - 1):
+        weak = rebalanced(plan(labelled(wide, classes(2))), Budget(1, 1e-5), rows=10)
+        limits.append(by_name(weak, "columns").share / (1 - by_name(weak, "count").share))
+        assert sum(b.share for b in weak.blocks) == pytest.approx(1)
+    assert limits == pytest.approx([MOST_FIRST, MOST_FIRST_WIDE])
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -15,7 +15,7 @@ from scipy.special import rel_entr
 
 from aquatint.analyst.synthesize import terms as module
 from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
-from aquatint.analyst.synthesize.dependence import Dependence
+from aquatint.analyst.synthesize.dependence import Dependence, dependence
 from aquatint.analyst.synthesize.excess import TablesAboveFloor, above_floor
 from aquatint.analyst.synthesize.fit import _softmax
 from aquatint.analyst.synthesize.mixture import _terms
@@ -450,6 +450,13 @@ def test_a_count_in_the_wrong_place_would_be_found():
     )
     atoms, _ = atoms_of(wrong)
     assert misfit(_terms(wrong, atoms), *small.tensors()) > 1000
+
+
+@pytest.mark.parametrize(
+    ("columns", "price"), [(1, 30), (50, 30), (100, 60), (250, 150), (617, 150)]
+)
+def test_dependence_has_a_higher_price_in_wide_tables(columns, price):
+    assert dependence(columns).price == pytest.approx(price)
 
 
 def test_the_price_of_dependence_is_the_information_of_the_components_and_has_its_gradient():

@@ -16,8 +16,11 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize.terms import Term
 
-PRICE = 30.0
+PRICE, MOST = 30.0, 150.0
 """In units of the squared noise, for each nat; docs/results/notes.md has the trials."""
+MANY_COLUMNS = 50
+"""From here on the price rises with the number of columns, up to `MOST`: the more of them, the more
+noise there is to take for structure."""
 TINY = 1e-9
 
 
@@ -35,6 +38,11 @@ class Dependence(Term):
     ) -> Tensor:
         nats: Tensor = _Information.apply(weights, probabilities)  # type: ignore[no-untyped-call]
         return self.price * nats
+
+
+def dependence(columns: int) -> Dependence:
+    """Give the price for a table of so many columns."""
+    return Dependence(min(PRICE * max(columns / MANY_COLUMNS, 1.0), MOST))
 
 
 class _Information(torch.autograd.Function):

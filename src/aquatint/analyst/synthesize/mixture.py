@@ -15,7 +15,7 @@ from torch import Tensor
 from aquatint.analyst.synthesize import draw, store
 from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
 from aquatint.analyst.synthesize.decode import decode
-from aquatint.analyst.synthesize.dependence import Dependence
+from aquatint.analyst.synthesize.dependence import dependence
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
 from aquatint.analyst.synthesize.fit import Effort, fit
 from aquatint.analyst.synthesize.store import add_up, are_shares
@@ -201,7 +201,7 @@ def fit_mixture(
         )
         raise ReleaseError(msg)
     atoms, shares = atoms_of(release)
-    terms = [*_terms(release, atoms), Dependence()]
+    terms = [*_terms(release, atoms), dependence(len(release.schema.columns))]
     chosen = effort or _effort(atoms)
     ordered = [n for n, c in release.schema.columns.items() if isinstance(c, (*RANGED, Ordered))]
     with track("fitting", chosen.steps, show=progress) as advance:
