@@ -93,9 +93,7 @@ def passes(plan: aq.Plan, images: ImageBatch, place: Place) -> Found:
     mapped = plan.blocks[-1].map
     seeing = mapped.inner if isinstance(mapped, ByLabel) else mapped
     assert isinstance(seeing, Perceptual)
-    block, tried = timed(
-        lambda: steady_block(seeing, seeing.together), place
-    )
+    block, tried = timed(lambda: steady_block(seeing, seeing.together), place)
     pixels = torch.from_numpy(images.pixels.transpose(0, 3, 1, 2).copy())
 
     def alone() -> None:

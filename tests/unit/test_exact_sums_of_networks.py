@@ -7,9 +7,8 @@ import torch
 from tiny_images import random_images, tiny_reduction, tiny_resnet, tiny_vgg
 from torch import nn
 
-from aquatint.features import Perceptual, image_rows
+from aquatint.features import Perceptual, image_rows, steady
 from aquatint.features import exact as exact_sums
-from aquatint.features import steady
 from aquatint.features.exact import ExactConv2d, exact
 from aquatint.networks import PublicNetwork
 

@@ -19,6 +19,7 @@ from tiny_images import digits, image_schema, some_digits, tiny_projection, tiny
 import aquatint as aq
 from aquatint.analyst.images.fit import fit_images
 from aquatint.analyst.images.front import with_networks
+from aquatint.analyst.images.gaussian import _square_root
 from aquatint.analyst.images.generators import KINDS, build
 from aquatint.analyst.images.matching import Match, class_means, weights_of
 from aquatint.analyst.images.model import drawn_classes
@@ -203,6 +204,19 @@ def test_pixels_make_digits(recipe, least):
 def test_the_gaussian_makes_digits():
     model = aq.synthesize(released(pixel_gaussian(SCHEMA, tiny_projection(20))))
     assert accuracy(model.sample(1500, seed=0)) > 0.8
+
+
+def test_the_edge_of_the_noise_is_where_the_noise_ends():
+    """Squares have noise of deviation σ, products of two 5/7 of it: see `ProjectedMoments`."""
+    rng, size, sigma = np.random.default_rng(3), 60, 1.0
+    upper = np.triu(rng.normal(size=(size, size)), 1) * sigma * 5 / 7
+    noise = upper + upper.T + np.diag(rng.normal(size=size)) * sigma
+    spike = np.zeros(size)
+    spike[0] = 2.5 * 5 / 7 * sigma * size**0.5  # beyond the edge at 2, by a quarter
+    found = _square_root(torch.from_numpy(noise + np.diag(spike)), sigma * 5 / 7)
+    variances = found.square().sum(dim=0)
+    assert variances.max() == pytest.approx(spike[0], rel=0.35)
+    assert (variances > 0).sum() <= 2  # with real noise one may stick out
 
 
 @pytest.mark.parametrize("kind", KINDS)

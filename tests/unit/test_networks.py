@@ -156,7 +156,51 @@ def test_a_projection_keeps_what_it_is_told_and_comes_back():
     again = module.images(module(torch.from_numpy(pixels).float() / 255))
     assert (again - flat)[inside].abs().mean() < 0.02
     directions = module.directions.double()
-    assert torch.allclose(directions @ directions.T, torch.eye(40).double(), atol=1e-3)
+    gram = directions @ directions.T
+    assert torch.allclose(gram, torch.diag(gram.diag()), atol=1e-3)
+    assert gram.diag().max() == pytest.approx(1, abs=1e-3)
+    assert (gram.diag().diff() > -1e-3).all()  # what varies least counts most
+    plain = public_projection(pixels, 40, whiten=0).require().directions.double()
+    assert torch.allclose(plain @ plain.T, torch.eye(40).double(), atol=1e-3)
+
+
+def photographs(count=400, side=12):
+    """Smooth grey shapes of little contrast, as photographs are."""
+    rng = np.random.default_rng(5)
+    waves = np.cos(np.pi * (np.arange(side) + 0.5) * np.arange(side)[:, None] / side)
+    fall = 1 / (1 + np.hypot(*np.indices((side, side))))
+    made = waves.T @ (rng.normal(size=(count, side, side)) * fall) @ waves
+    return (128 + 35 * made / made.std()).clip(0, 255).astype(np.uint8)[:, None]
+
+
+def black_and_white(images):
+    return np.where(images > 127, 255, 0).astype(np.uint8)
+
+
+def test_images_of_more_contrast_than_the_public_ones_are_not_clipped():
+    """Digits were once clipped, every one, at a level of photographs: grey where they are black."""
+    public = photographs()
+    private = torch.from_numpy(black_and_white(photographs(300))).float() / 255
+    told = public_projection(public, 20, quantile=0.9).require()
+    assert (told(private).norm(dim=1) > 0.999).float().mean() > 0.99
+    for whiten, most in ((0, 0.0), (0.5, 0.2)):
+        module = public_projection(public, 20, whiten=whiten).require()
+        lengths = module(private).norm(dim=1)
+        assert (lengths > 0.9999).float().mean() <= most
+        assert lengths.median() > 0.5  # nor is the level far too high: that would cost noise
+
+
+def test_images_from_coordinates_have_those_coordinates():
+    """What is cut off at black and white is made up for elsewhere."""
+    module = public_projection(photographs(), 20).require()
+    wanted = module(torch.from_numpy(black_and_white(photographs(200))).float() / 255)
+    images = module.images(wanted)
+    assert 0 <= float(images.min()) <= float(images.max()) <= 1
+    back = module.directions / module.directions.square().sum(dim=1, keepdim=True)
+    cut_off = (wanted * module.level @ back + module.centre).clamp(0, 1)
+    assert (cut_off - images).abs().max() > 0.05
+    error = (module(images) - wanted).norm(dim=1).mean()
+    assert error < 0.3 * (module(cut_off) - wanted).norm(dim=1).mean()
 
 
 @pytest.mark.parametrize(
@@ -167,6 +211,7 @@ def test_a_projection_keeps_what_it_is_told_and_comes_back():
         lambda x: public_projection(x[:5], 5),
         lambda x: public_projection(x, 65),
         lambda x: public_projection(x, 2, quantile=0.0),
+        lambda x: public_projection(x, 2, whiten=1.5),
         lambda x: public_projection(np.zeros_like(x), 2),
         lambda x: public_reduction(tiny_projection(), x),
         lambda x: public_reduction(tiny_resnet(), x.astype(float)),

@@ -18,7 +18,7 @@ from aquatint.analyst.synthesize.draw import check_count
 from aquatint.analyst.where import Where
 from aquatint.errors import ReleaseError
 from aquatint.features.algebra import ByLabel
-from aquatint.features.projected import ProjectedMoments
+from aquatint.features.projected import CROSS, SQUARE, ProjectedMoments
 from aquatint.image_files import ImageBatch
 from aquatint.networks.projection import Projection
 from aquatint.release.model import Block, Release
@@ -115,9 +115,9 @@ def moments_block(release: Release) -> tuple[Block, ProjectedMoments] | None:
 def fit_gaussian(release: Release) -> ImageGaussian:
     """Read the Gaussians off a release that `pixel_gaussian` planned.
 
-    The spectrum of noise alone, a symmetric d by d matrix of independent entries of deviation σ,
-    ends at 2σ√d. Eigenvalues of a covariance below that edge cannot be told from noise and are set
-    to zero; one above it becomes what it must have been without the noise.
+    The spectrum of noise alone, a symmetric d by d matrix of independent entries of deviation σ off
+    the diagonal, ends at 2σ√d. Eigenvalues of a covariance below that edge cannot be told from
+    noise and are set to zero; one above it becomes what it must have been without the noise.
     """
     found = moments_block(release)
     if found is None:
@@ -134,7 +134,8 @@ def fit_gaussian(release: Release) -> ImageGaussian:
     rows = counts.clamp(min=1.0)
     means = first / rows[:, None]
     covariances = second / rows[:, None, None] - means[:, :, None] * means[:, None, :]
-    noise = float(block.stderr[0]) / rows
+    # Products of two coordinates weigh more than squares, and so have less noise when unpacked.
+    noise = float(block.stderr[0]) * (SQUARE / CROSS) / rows
     factors = torch.stack(
         [_square_root(c, float(n)) for c, n in zip(covariances, noise, strict=True)]
     )
