@@ -217,8 +217,8 @@ def _power() -> Entry:
         minutes=300,
         differences=(
             (
-                "A picture in the paper, so there is no published column: its protocol was run here, "
-                "and is the peer. It is not private (Theorem 1 is false, places come from rows)."
+                "A picture in the paper, so there is no published column: its protocol was run "
+                "here, and is the peer. It is not private (Theorem 1 is false, places come from rows)."
             ),
             "*Ours* is the default: permutation for a curator, the default plan for two releases.",
         ),
@@ -260,8 +260,8 @@ def _ages() -> Entry:
         minutes=15,
         differences=(
             (
-                "The paper's photographs of celebrities are not at hand. Here the groups are Adult's, "
-                "by the same ages, without the column of ages."
+                "The paper's photographs of celebrities are not at hand. Here the groups are "
+                "Adult's, by the same ages, without the column of ages."
             ),
         ),
         cells=tuple(cells),

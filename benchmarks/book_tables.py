@@ -200,8 +200,8 @@ METRICS = (("published", "α-way error, as published"), ("right", "α-way error,
 ALPHA_METRIC = "mean total variation distance of α-way marginals"
 ALPHA_DIFFERS = (
     (
-        "By the official code, α means sets of α + 1 columns and bins that do not line up; the right "
-        "metric has sets of α columns."
+        "By the official code, α means sets of α + 1 columns and bins that do not line up; the "
+        "right metric has sets of α columns."
     ),
     "The papers' cuts of numeric columns are not published.",
 )
@@ -295,8 +295,8 @@ def _gamma() -> Entry:
         title="the weight γ of the product kernels",
         differences=(
             (
-                "Ours is `dp_hp` too: the table is about its setting. γ divides the budget here, and "
-                "only weighs the loss there."
+                "Ours is `dp_hp` too: the table is about its setting. γ divides the budget here, "
+                "and only weighs the loss there."
             ),
             "The text says Census, but 3- and 4-way marginals are those of Adult: so here.",
             *ALPHA_DIFFERS,

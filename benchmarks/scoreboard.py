@@ -5,8 +5,9 @@
     python benchmarks/scoreboard.py --raise               # set bars for figures without one
 
 A bar is what a committed result must not fall behind: the published figure where ours is ahead of
-it, and otherwise our own, less its spread. `--raise` never lowers one. `compared` is for figures
-that are made anew: they must agree with those committed, within their spread.
+it, and otherwise our own of three runs or more, less its spread. `--raise` never lowers one.
+`compared` is for figures that are made anew: they must agree with those committed, within their
+spread.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from book_cells import BOOK, Book, Cell, of
+from results_tables import ENOUGH
 from runs import RESULTS, Log, key
 
 BARS = Path(__file__).with_name("bars.toml")
@@ -66,7 +68,7 @@ def raised(book: Book, known: list[Bar]) -> list[Bar]:
     made = {(bar.paper, bar.item, bar.cell): bar for bar in known}
     for entry in book.entries:
         for cell in entry.cells:
-            if cell.ours is None:
+            if cell.ours is None or not (cell.ahead or cell.ours.runs >= ENOUGH):
                 continue
             place = (entry.paper, entry.item, cell.key)
             sign = 1.0 if cell.higher else -1.0
