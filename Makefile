@@ -23,7 +23,7 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet --editable '.[checkpoint,evaluate,images,learn,spark,sql,web]' --group dev
-	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || echo 'no chromium: install it to test the pages in a browser'
+	.ci/packages
 	@touch $@
 
 demo: $(READY) ## sketch a real health survey, draw a synthetic table from the release and judge it

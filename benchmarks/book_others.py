@@ -218,7 +218,8 @@ def _power() -> Entry:
         differences=(
             (
                 "A picture in the paper, so there is no published column: its protocol was run "
-                "here, and is the peer. It is not private (Theorem 1 is false, places come from rows)."
+                "here, and is the peer. It is not private: Theorem 1 is false, places come from "
+                "rows."
             ),
             "*Ours* is the default: permutation for a curator, the default plan for two releases.",
         ),
