@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 PEERS := .venv-peers
+SMARTNOISE := .venv-smartnoise
 TABLES := $(BIN)/python benchmarks/tables.py
 QUERIES := $(BIN)/python benchmarks/queries.py
 COMPARE := $(BIN)/python benchmarks/compare.py
@@ -81,7 +82,8 @@ bench-images: $(BENCH) ## private images beside the papers; with DEVICE=cuda als
 	$(IMAGES) cifar --device $(DEVICE)
 	$(IMAGES) render
 
-bench-scale: $(READY) ## a hundred million rows, memory, wide tables, databases, runs that are killed
+bench-scale: $(READY) $(PEERS)/.ready $(SMARTNOISE)/.ready ## a hundred million rows, memory, wide tables, databases, runs that are killed
+	$(BIN)/python benchmarks/scale_peers.py run
 	$(BIN)/python benchmarks/scale.py all
 
 $(BENCH): $(READY)
@@ -94,5 +96,11 @@ $(PEERS)/.ready: pyproject.toml
 	$(PEERS)/bin/pip install --quiet --group peers
 	@touch $@
 
+$(SMARTNOISE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SMARTNOISE)
+	$(SMARTNOISE)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(SMARTNOISE)/bin/pip install --quiet --group smartnoise
+	@touch $@
+
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) $(PEERS) docs/_build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(SMARTNOISE) docs/_build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,6 +25,7 @@ from aquatint.schema import Schema
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("spark"),  # one cluster, in one process
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"),
 ]
 COUNT = 3_000
@@ -34,7 +35,7 @@ COUNT = 3_000
 def spark():
     """Two executors of one core each, in two processes beside the driver's."""
     need_spark()
-    with session("local-cluster[2,1,1024]") as found:
+    with session("local-cluster[2,1,1024]", **{"spark.task.maxFailures": "3"}) as found:
         yield found
 
 
@@ -120,10 +121,11 @@ def test_all_rows_of_a_person_meet(spark, table, schema_dict, max_rows):
 
 
 def test_a_mistake_in_the_data_is_one_sentence_and_costs_nothing(
-    spark, frame, schema, ledger, paid, tmp_path
+    frame, schema, ledger, paid, tmp_path
 ):
     from pyspark.sql import functions
 
+    frame = frame.coalesce(2)
     wrong = functions.when(frame.weight > 150, "secret-4711").otherwise(frame.grade)
     cases = {
         "column 'grade' has values outside": frame.withColumn("grade", wrong),
@@ -182,7 +184,7 @@ def test_dates_decimals_and_odd_names(spark, tmp_path):
     frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
     plan = aq.plan(schema)
     assert same(accumulate_spark(frame, plan), accumulate(rows, plan))
-    only = Plan(schema, (PlannedBlock("count", Count(), 1.0),))
+    only = Plan(plan.schema, (PlannedBlock("count", Count(), 1.0),))
     assert accumulate_spark(frame, only).rows == 200
 
 

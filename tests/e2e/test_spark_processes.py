@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import pytest
 from sparks import TESTS, environment, need_spark
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
 PREAMBLE = """
 import warnings
 warnings.simplefilter("ignore")

@@ -140,3 +140,8 @@ def test_what_does_not_fit_a_task_is_refused(schema_dict):
     for groups in (0, 10**7):
         with pytest.raises(PlanError, match="person_groups"):
             accumulate_spark(None, plan, person_groups=groups)
+
+
+def test_only_a_spark_frame_will_do(plan, kit):
+    with pytest.raises(DataError, match="this is a Table: give a DataFrame of PySpark 4"):
+        accumulate_spark(kit.raw_table(3), plan)

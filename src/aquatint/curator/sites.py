@@ -30,7 +30,13 @@ from aquatint.schema import Schema
 
 
 def accumulate(
-    data: Any, schema: Schema, plan: Plan, *, progress: bool = True, device: str | None = None
+    data: Any,
+    schema: Schema,
+    plan: Plan,
+    *,
+    progress: bool = True,
+    device: str | None = None,
+    workers: int | None = None,
 ) -> PrivateSum:
     """Sum the plan's blocks exactly over one part of the rows, without noise: the sum is private.
 
@@ -41,7 +47,7 @@ def accumulate(
     schema, plan
         The same for every part. There is no default plan: the parts must agree on it, so save it
         once with `Plan.save` and give it to all.
-    progress, device
+    progress, device, workers
         As for `sketch`.
 
     Returns
@@ -69,7 +75,8 @@ def accumulate(
     """
     chosen = chosen_plan(schema, plan)
     placed = on_device(chosen, device)
-    return replace(gathering.accumulate(data, placed, progress=progress), plan=chosen)
+    total = gathering.accumulate(data, placed, progress=progress, workers=workers)
+    return replace(total, plan=chosen)
 
 
 def pack(private: PrivateSum) -> bytes:

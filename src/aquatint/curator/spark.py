@@ -132,12 +132,14 @@ def accumulate_spark(
     """
     need("pyspark.sql", extra="spark")
     columns, person = _columns(plan), plan.schema.privacy.person
+    groups = None if person is None else _checked(person_groups)
+    if not (hasattr(data, "mapInArrow") and hasattr(data, "toArrow")):
+        msg = f"this is a {type(data).__name__}: give a DataFrame of PySpark 4 or newer"
+        raise DataError(msg)
     with _one_sentence():
-        if person is None:
-            groups = None
+        if person is None or groups is None:
             partials = _by_partition(data, plan, columns)
         else:
-            groups = _checked(person_groups)
             partials = _by_person(data, plan, [*columns, person], groups)
         fan_in, levels = _tree(8 * plan.coordinates, groups or _PARTITIONS)
         for _ in range(levels):
