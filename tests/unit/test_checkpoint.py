@@ -292,7 +292,7 @@ def test_killed_at_random_it_ends_with_the_same_integers_and_one_entry(
     wanted = accumulate(folder, plan)
     dice = random.Random(os.getpid())
     saved, output = tmp_path / "run", tmp_path / "x.aqt"
-    took, kills, resumed, ended = 2.0, 0, 0, 0
+    took, kills, resumed, compared, ended = 2.0, 0, 0, 0, 0
     while kills < TRIES or saved.exists() or not ended:
         resumed += saved.exists()
         if not saved.exists():
@@ -315,13 +315,16 @@ def test_killed_at_random_it_ends_with_the_same_integers_and_one_entry(
         assert ended <= book.account("people").releases <= ended + saved.exists()
         if saved.exists():
             found = checkpoints.load(Checkpoint(saved, KEY), files_of(folder, plan), plan)
-            assert found.release is not None or found.private.rows <= wanted.rows
+            if found.release is None:  # a copy of it, taken up again, ends with the same integers
+                compared += 1
+                copy = Checkpoint(tmp_path / "copy", KEY, every=60.0)
+                copy.path.write_bytes(saved.read_bytes())
+                assert same(accumulate(folder, plan, checkpoint=copy), wanted)
     account = book.account("people")
     assert (account.releases, account.reserved) == (ended, 0)
-    kept = Checkpoint(tmp_path / "again", KEY, every=0.0)
-    assert same(accumulate(folder, plan, checkpoint=kept), wanted)
     if "AQUATINT_DRILL" in os.environ:
-        told = {"kills": kills, "resumed": resumed, "releases": ended, "entries": account.releases}
+        told = {"kills": kills, "resumed": resumed, "compared": compared}
+        told |= {"releases": ended, "entries": account.releases}
         Path(os.environ["AQUATINT_DRILL"]).write_text(json.dumps(told) + "\n")
 
 

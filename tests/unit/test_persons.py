@@ -132,7 +132,7 @@ def test_crowds_do_not_matter(plan, table, monkeypatch):
 @pytest.mark.parametrize("limit", [75, 65, 149])
 def test_several_passes_give_the_integers_of_one(plan, table, monkeypatch, limit):
     once = accumulate(table, plan)
-    monkeypatch.setattr("aquatint.curator.sketch.passes", partial(passes, limit=limit))
+    monkeypatch.setattr("aquatint.curator.gathering.passes", partial(passes, limit=limit))
     several = accumulate(table, plan)
     assert same(several.totals, once.totals)
     assert several.rows == once.rows == COUNT
@@ -161,7 +161,7 @@ def test_one_person_with_more_rows_than_fit_is_refused(plan, table):
 
 
 def test_a_source_that_can_be_read_once_is_refused_beyond_the_limit(plan, table, monkeypatch):
-    monkeypatch.setattr("aquatint.curator.sketch.passes", partial(passes, limit=40))
+    monkeypatch.setattr("aquatint.curator.gathering.passes", partial(passes, limit=40))
     for once in (iter(table.to_batches()), table.to_reader()):
         with pytest.raises(DataError, match="give a path or a table instead"):
             accumulate(once, plan)
@@ -263,5 +263,5 @@ def test_an_empty_batch_is_fine_in_several_passes(monkeypatch):
             reader = pa.RecordBatchReader.from_batches(nothing.schema, batches)
             return reader.__arrow_c_stream__(requested_schema)
 
-    monkeypatch.setattr("aquatint.curator.sketch.passes", partial(passes, limit=30))
+    monkeypatch.setattr("aquatint.curator.gathering.passes", partial(passes, limit=30))
     assert accumulate(Frame(), made).rows == 40
