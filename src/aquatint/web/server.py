@@ -6,7 +6,7 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Thread
 from time import sleep
@@ -72,7 +72,8 @@ def run(app: ASGIApp, *, port: int, browser: bool, say: Callable[[str], None]) -
     say("Ctrl-C ends the server.")
     if browser:
         Thread(target=webbrowser.open, args=(listening.address,), daemon=True).start()
-    listening.run()
+    with suppress(KeyboardInterrupt):  # the way to end it, as was said
+        listening.run()
 
 
 @contextmanager

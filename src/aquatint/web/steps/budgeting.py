@@ -118,12 +118,7 @@ def account(session: Session, spending: Spending, ceiling: str = "") -> dict[str
     known = {one.dataset: one for one in book.accounts()}
     if spending.dataset not in known:
         return {"new": True, "ceiling": ceiling}
-    before = session.spending
-    session.spending = spending
-    try:
-        after = book.after(spending.dataset, session.loss())
-    finally:
-        session.spending = before
+    after = book.after(spending.dataset, session.loss(spending.budget))
     now = known[spending.dataset]
     return {"new": False, "now": now, "after": after, "fits": after <= now.epsilon * (1 + 1e-9)}
 

@@ -74,12 +74,11 @@ class Session:
         """Keep a schema, and make its plan; no row is read for either."""
         self.schema, self.plan = schema, plan(schema)
 
-    def loss(self) -> Loss:
-        """Give the loss of what is to be spent."""
-        if self.plan is None or self.spending is None:
-            msg = "choose what to spend first"
+    def loss(self, budget: Budget) -> Loss:
+        """Give the loss that spending a budget would be."""
+        if self.plan is None:
+            msg = "declare the schema first"
             raise DataError(msg)
-        budget = self.spending.budget
         return most_loss(budget, possible_noise(self.plan, budget))
 
     def book(self) -> Ledger | None:
