@@ -102,8 +102,34 @@ def test_the_command_writes_one_page_and_says_so(folder, run, release):
     for said in ("What is promised", "Every column", "age", "sex", "Noise against signal"):
         assert said in words
     assert "NOT PRIVATE: the noise was simulated" in words
+    assert "Nothing is protected." in words
     assert "Nobody’s data." in words
     assert "Curator’s eyes only" not in words
+
+
+@pytest.mark.parametrize(
+    ("privacy", "said"),
+    [
+        (
+            {"protects": "add or remove one row"},
+            "than without: at most e ε = 7.39",
+        ),
+        ({"protects": "replace one row"}, "with one of them than with another in its place"),
+        (
+            {"protects": "all rows of one person", "person": "id", "max_rows": 2},
+            "what any one person did to the sums",
+        ),
+    ],
+    ids=["add or remove", "replace", "person"],
+)
+def test_the_promise_is_said_in_words_that_fit_it(tmp_path, privacy, said):
+    columns = {"age": {"kind": "integer", "bounds": [0, 9], "bins": 3}}
+    schema = aq.Schema.from_dict({"name": "people", "privacy": privacy, "columns": columns})
+    rows = pd.DataFrame({"age": [1, 2, 3] * 50, "id": range(150)})
+    release = aq.sketch(rows, schema, epsilon=2.0, delta=1e-6, progress=False)
+    _, words = read(aq.report(release, tmp_path / "x.html", progress=False))
+    assert said in words
+    assert "but for a chance of about δ = 1e-06" in words
 
 
 def test_the_same_release_gives_the_same_page(folder, run, release):

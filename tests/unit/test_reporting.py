@@ -68,7 +68,7 @@ def test_noise_alone_makes_no_pair_strong():
     rng = np.random.default_rng(4)
     schema = wide_schema(40)
     hot = [np.eye(n)[rng.integers(0, n, 4_000)] for n in schema.cells().values()]
-    release = released(schema, np.concatenate(hot, axis=1), 200.0, rng)
+    release = released(schema, np.concatenate(hot, axis=1), 20.0, rng)
     assert len(counted_strengths(release)) == 40 * 39 // 2
     # Chance dependence of 4,000 independent rows is there, but far below what noise hides.
     assert all(pair.strength == 0 for pair in counted_strengths(release))
@@ -168,6 +168,13 @@ def test_a_wide_table_is_shown_whole_and_modelled_in_part(monkeypatch):
     assert found.pairs_left_out == 14 * 13 // 2 - len(found.pairs)
     assert len(found.pairs) == len(found.strengths) <= contents_module.PAIRS
     assert "14 columns" in found.notes[0]
+
+
+def test_where_noise_hides_every_pair_the_page_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(contents_module, "WIDE", 10)
+    release = wide_release(12, rows=1_000, noise=50.0)
+    path = aq.report(release, tmp_path / "x.html", progress=False)
+    assert "No two columns depend on each other so strongly" in path.read_text(encoding="utf-8")
 
 
 def test_a_release_that_holds_only_the_number_of_rows_has_a_short_report(tmp_path):

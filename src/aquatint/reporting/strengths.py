@@ -22,6 +22,9 @@ SURE = 20.0
 """Gaussian noise alone makes a strength with a chance of at most e to minus this (Laurent and
 Massart 2000, Lemma 1): once in five hundred million pairs."""
 
+ROWS = 5.0
+"""A table that adds up to fewer rows than so many deviations of its noise says nothing."""
+
 
 @dataclass(frozen=True)
 class Strength:
@@ -73,7 +76,7 @@ def _strengths(tables: np.ndarray, noise: float) -> np.ndarray:
     """
     _, m, n = tables.shape
     totals = tables.sum((1, 2))
-    known = totals > SURE * noise * np.sqrt(m * n)
+    known = totals > ROWS * noise * np.sqrt(m * n)
     totals = np.where(known, totals, 1.0)
     shares, variance = tables / totals[:, None, None], (noise / totals) ** 2
     first, second = shares.sum(2), shares.sum(1)
