@@ -9,6 +9,7 @@ click counts from the click to the result on the page. Fits are over by then; th
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 import tempfile
@@ -52,7 +53,8 @@ def main() -> None:
             visit = Browsing(browser, address, Path(folder))
             found |= {"paint_ms": _paints(visit), "click_ms": _clicks(visit)}
             browser.close()
-    found["machine"] = f"{platform.machine()}, {platform.python_version()}"
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    found["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, load {load}"
     RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))
 

@@ -33,7 +33,8 @@ def served(folder):
     first = made.state.shelf.opened[0]
     for job in (first.asking, first.drawing):
         job.start().wait()
-    return made
+    yield made
+    made.state.shelf.stop()
 
 
 @pytest.fixture

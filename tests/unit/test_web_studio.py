@@ -50,9 +50,11 @@ def folder(tmp_path):
 
 @pytest.fixture
 def guest(folder):
-    guest = Guest(studio_app(folder))
+    app = studio_app(folder)
+    guest = Guest(app)
     guest.learn_secret("/")
-    return guest
+    yield guest
+    app.state.session.close()
 
 
 @pytest.fixture

@@ -66,6 +66,11 @@ class Job(Generic[T]):
         return self.ready or self.problem is not None
 
     @property
+    def going(self) -> bool:
+        """Whether it has begun, and has not ended."""
+        return self._thread.is_alive()
+
+    @property
     def ready(self) -> bool:
         """Whether there is a result."""
         return bool(self._result)

@@ -48,8 +48,7 @@ def studio_app(folder: str | Path = ".") -> Starlette:
     @asynccontextmanager
     async def lasting(_: Starlette) -> AsyncIterator[None]:
         yield
-        if session.report is not None:
-            session.report.stop()
+        session.close()
 
     made = Starlette(
         routes=[*(route(p, of(h), shared, method) for p, h, method in pages), *static()],

@@ -84,8 +84,11 @@ class Shelf:
     def stop(self) -> None:
         """End all work that is going on."""
         self._closed = True
-        for job in [*self._models(), *self._jobs.values()]:
+        going = [job for job in [*self._models(), *self._jobs.values()] if job.going]
+        for job in going:
             job.stop()
+        for job in going:
+            job.wait()
 
     def _models(self) -> list[Job[Any]]:
         tables = [opened for opened in self.opened if opened.table]

@@ -93,6 +93,14 @@ class Session:
             self.open()
             self.work = work.start()
 
+    def close(self) -> None:
+        """End what can be ended, and wait for what cannot: a release that is being made."""
+        if self.report is not None:
+            self.report.stop()
+        for job in (self.work, self.report):
+            if job is not None:
+                job.wait()
+
     def again(self) -> None:
         """Begin another release with the same schema; the spending is to be chosen anew."""
         self.work, self.report, self.spending, self.typed = None, None, None, {}
