@@ -47,8 +47,8 @@ TESTS = """\
 *Two releases* (`aq.compare`): the owners share a plan and nothing else, and anyone with the two
 files can test. *Default plan* is what `aq.sketch` makes by itself, for synthetic rows and
 questions, and *mixed Fourier* a sketch by `aq.mixed_fourier`: general releases. From four columns
-up, three tenths of its budget go to twelve frequencies of all columns with second moments; how many
-and how much was chosen on problems of our own that are not on this page. *NTE* is the
+up, four tenths of its budget go to 24 frequencies of all columns with second moments; how many and
+how much was chosen on problems of our own that are not on this page. *NTE* is the
 paper's setting of no trusted entity: `aq.me_test` or `aq.scf_test`, five locations or frequencies
 with their second moments.
 
@@ -85,7 +85,7 @@ No test finds everything. Five locations of one kernel, near the middle and as w
 not see the fine structure of Blobs, nor do five frequencies that are not fitted to it; the paper
 says so of NTE. Counts of one or two columns are at a loss with GVDr, where fifty columns have a
 fiftieth of the difference each, and a wide kernel at a few locations is at home; mixed Fourier has
-its twelve frequencies of all columns for that, at a share of the budget. *No scale given* is mixed
+24 frequencies of all columns for that, at a share of the budget. *No scale given* is mixed
 Fourier without a length scale, with frequencies at three of them.
 """
 
