@@ -56,6 +56,9 @@ The plans are told one thing, which the owners would have to guess: the standard
 column for NTE (1 in the range of −5 to 5, 6 in Blobs), and how fine a difference may be for mixed
 Fourier (1 in both). Their locations and frequencies are drawn anew in each run.
 
+*No block for all columns* is mixed Fourier with `spread_share=0`. Its runs are from before the sum
+over frequencies took half of the level from the largest of them.
+
 *Trusted curator* (`aq.compare_private`): every test with the features that it takes by default, by
 the schema alone: Fourier features at three scales for *permutation*, five locations of ME for
 *sign-flip*, *TCMC* and *TCS*. Those defaults were settled with GMD, GVD and Blobs in sight.
