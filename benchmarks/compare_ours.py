@@ -51,6 +51,12 @@ def mixed(schema: Schema, seed: int) -> aq.Plan:
     return aq.mixed_fourier(schema, length_scale=UNITS.get(schema.name, 0.1), seed=seed)
 
 
+def mixed_alone(schema: Schema, seed: int) -> aq.Plan:
+    """Plan the same without a block for differences that are spread over all columns."""
+    scale = UNITS.get(schema.name, 0.1)
+    return aq.mixed_fourier(schema, length_scale=scale, spread_share=0, seed=seed)
+
+
 def mixed_as_it_comes(schema: Schema, seed: int) -> aq.Plan:
     """Plan the same without a guess at how fine a difference is."""
     return aq.mixed_fourier(schema, seed=seed)
@@ -119,6 +125,7 @@ def _curator(
 
 OURS = {
     "mixed": _releases("mixed Fourier", mixed),
+    "mixed_alone": _releases("mixed Fourier, no block for all columns", mixed_alone),
     "mixed_as_it_comes": _releases("mixed Fourier, no scale given", mixed_as_it_comes, SMOOTH),
     "default": _releases("default plan", default),
     "nte_me": _releases("NTE, ME", me),

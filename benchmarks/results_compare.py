@@ -47,14 +47,17 @@ TESTS = """\
 *Two releases* (`aq.compare`): the owners share a plan and nothing else, and anyone with the two
 files can test. *Default plan* is what `aq.sketch` makes by itself, for synthetic rows and
 questions, and *mixed Fourier* a sketch by `aq.mixed_fourier`: general releases. From four columns
-up, three tenths of its budget go to twelve frequencies of all columns with second moments; how many
-and how much was chosen on problems of our own that are not on this page. *NTE* is the
+up, four tenths of its budget go to 24 frequencies of all columns with second moments; how many and
+how much was chosen on problems of our own that are not on this page. *NTE* is the
 paper's setting of no trusted entity: `aq.me_test` or `aq.scf_test`, five locations or frequencies
 with their second moments.
 
 The plans are told one thing, which the owners would have to guess: the standard deviation of a
 column for NTE (1 in the range of −5 to 5, 6 in Blobs), and how fine a difference may be for mixed
 Fourier (1 in both). Their locations and frequencies are drawn anew in each run.
+
+*No block for all columns* is mixed Fourier with `spread_share=0`. Its runs are from before the sum
+over frequencies took half of the level from the largest of them.
 
 *Trusted curator* (`aq.compare_private`): every test with the features that it takes by default, by
 the schema alone: Fourier features at three scales for *permutation*, five locations of ME for
@@ -85,7 +88,7 @@ No test finds everything. Five locations of one kernel, near the middle and as w
 not see the fine structure of Blobs, nor do five frequencies that are not fitted to it; the paper
 says so of NTE. Counts of one or two columns are at a loss with GVDr, where fifty columns have a
 fiftieth of the difference each, and a wide kernel at a few locations is at home; mixed Fourier has
-its twelve frequencies of all columns for that, at a share of the budget. *No scale given* is mixed
+24 frequencies of all columns for that, at a share of the budget. *No scale given* is mixed
 Fourier without a length scale, with frequencies at three of them.
 """
 

@@ -45,7 +45,7 @@ COUNT_SHARE = 0.1
 and a test, unlike a question, has nothing else to lean on along that direction."""
 CELLS_SHARE = 0.3
 """What one-hot cells get beside smoothed frequencies, which see no column without an order."""
-SPREAD_SHARE, SPREAD_FREQUENCIES, FEW_COLUMNS = 0.3, 12, 3
+SPREAD_SHARE, SPREAD_FREQUENCIES, FEW_COLUMNS = 0.4, 24, 3
 """What frequencies of all columns get beside mixed ones, and how many these are; with so few
 columns the mixed ones will do. Chosen on problems of our own, none of which is reported."""
 SPREAD = 0.2
@@ -212,7 +212,7 @@ def mixed_fourier(
     >>> schema = Schema.from_dict({"name": "points", "privacy": {"protects": "replace one row"},
     ...     "columns": {name: number for name in "abcde"}})
     >>> [(block.name, block.map.dim) for block in mixed_fourier(schema, length_scale=0.1).blocks]
-    [('fourier', 200), ('all columns', 24), ('all columns, second moment', 300)]
+    [('fourier', 200), ('all columns', 48), ('all columns, second moment', 1176)]
     """
     if not 0 <= spread_share < 1:
         msg = f"spread_share must be at least 0 and below 1, got {spread_share}"

@@ -43,6 +43,7 @@ CASES = {
     "means, noisy counts": (gaussian, aq.me_test, "add or remove one row", 1e-5),
     "smoothed, blobs": (blobs, aq.scf_test, "replace one row", 1e-5),
     "frequencies, blobs": (blobs, aq.mixed_fourier, "add or remove one row", 1e-5),
+    "frequencies of all columns": (gaussian, aq.mixed_fourier, "add or remove one row", 1e-5),
     "frequencies, Laplace noise": (blobs, aq.mixed_fourier, "replace one row", 0),
     "tables, blobs": (blobs, aq.plan, "replace one row", 1e-5),
     "cosines, blobs": (blobs, aq.m2m, "replace one row", 1e-5),

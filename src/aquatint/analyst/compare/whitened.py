@@ -14,6 +14,7 @@ from aquatint.analyst.compare.parts import Part, best_of, singly
 from aquatint.analyst.compare.sides import Shared, Sides
 from aquatint.analyst.compare.tails import joint, positive
 from aquatint.features.base import FeatureMap
+from aquatint.features.fourier import Fourier
 from aquatint.features.locations import Locations
 from aquatint.features.moments import SecondMoment
 
@@ -28,6 +29,10 @@ def whitened_part(
     c·μμ' is what noise on the numbers of rows adds: small, because features are centred. T would
     be χ²_J with Σ known; the law is Hotelling's, with the freedom that the noise on Σ leaves.
     ``conservative`` pads Σ by the spectral size of its noise, β√J.
+
+    Means of Fourier features have a second look, at w along the pooled means: data that spread out
+    move every mean towards zero, and one direction has less noise than all. The smaller p-value of
+    the two is doubled.
     """
     covariance, deviation = _covariance(sides, mean, moment, second)
     difference, centre = sides.difference(mean.sums), sides.pooled(mean.sums)
@@ -36,7 +41,15 @@ def whitened_part(
 
     def together(covariance: np.ndarray) -> float:
         whole = covariance * sides.sampling + added
-        return joint(difference, whole, deviation * sides.sampling, sum(sides.rows))
+        off, rows = deviation * sides.sampling, sum(sides.rows)
+        found = joint(difference, whole, off, rows)
+        if not isinstance(mean.map, Fourier):
+            return found
+        towards = _pooled_apart(sides, mean, covariance)
+        variance = np.array([[towards @ whole @ towards]])
+        # w'Ew has variance at most 2β²·‖w‖⁴ for the noise E of a covariance.
+        off *= float(np.sqrt(2) * (towards @ towards))
+        return best_of([found, joint(np.array([towards @ difference]), variance, off, rows)])
 
     # A padded covariance is also less affected by its noise: never the smaller p-value of the two.
     padded = covariance + deviation * np.sqrt(len(covariance)) * np.eye(len(covariance))
@@ -49,6 +62,14 @@ def whitened_part(
     if sides.laplace:
         return Part(f"{mean.map.kind}, one by one", columns, best_of(each), details, whole=True)
     return Part(f"{mean.map.kind} together", columns, pvalue, details, whole=True)
+
+
+def _pooled_apart(sides: Sides, mean: Shared, covariance: np.ndarray) -> np.ndarray:
+    """Pool the means by their precision, so that they say nothing about the difference of both."""
+    typical = float(np.trace(covariance)) / len(covariance)
+    pairs = zip(mean.sums, mean.deviations, sides.rows, strict=True)
+    known = [(sums / n, 1 / (typical / n + (d / n) ** 2)) for sums, d, n in pairs]
+    return np.asarray(sum(w * m for m, w in known) / sum(w for _, w in known))
 
 
 def _names(leaf: FeatureMap) -> list[str]:
