@@ -121,9 +121,12 @@ class Sketched:
 
     @cached_property
     def _tall(self) -> np.ndarray:
-        """The centred features and, last, what an error in the number of rows does to them."""
+        """The centred features and, last, what an error in the number of rows does to them.
+
+        In double precision, which every question would otherwise turn them into.
+        """
         last = np.sqrt(self.rows[1]) * self.centre[None]
-        return np.concatenate([self.centred, last.astype(np.float32)])
+        return np.concatenate([self.centred, last], dtype=np.float64)
 
     @cached_property
     def _factor(self) -> torch.Tensor:
