@@ -38,9 +38,9 @@ Gaussian noise.
 *Mean* and *second moment*: mean relative error over columns. *CDF*: mean error at ten points.
 *Covariance*: Frobenius norm of the error of the matrix. *Count*: mean error, as a share of the
 rows, of {counts} counts for each run, under three predicates X ≤ u or X ≥ l, with u and l uniform.
-In the picture, stars are the published points and short black lines the bars. {runs} Except for
-`m2m` from ε = 0.1 on and LifeSci at ε = 1, figures were made while the estimator was still being
-changed, and wait for another run.
+In the picture, stars are the published points and short black lines the bars. {runs} Runs of
+`m2m_race` on LifeSci at ε = 0.1, 1 and 10 and on Random10 at ε = 1 are older than the last change
+of the estimator, and wait for another one.
 """
 
 TABLE_1 = """\
