@@ -216,7 +216,8 @@ def test_the_edge_of_the_noise_is_where_the_noise_ends():
     found = _square_root(torch.from_numpy(noise + np.diag(spike)), sigma * 5 / 7)
     variances = found.square().sum(dim=0)
     assert variances.max() == pytest.approx(spike[0], rel=0.35)
-    assert (variances > 0).sum() <= 2  # with real noise one may stick out
+    assert (variances > 1).sum() <= 2  # the others share what is left, here about .1 each
+    assert float(variances.min()) >= 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -116,8 +116,10 @@ def fit_gaussian(release: Release) -> ImageGaussian:
     """Read the Gaussians off a release that `pixel_gaussian` planned.
 
     The spectrum of noise alone, a symmetric d by d matrix of independent entries of deviation σ off
-    the diagonal, ends at 2σ√d. Eigenvalues of a covariance below that edge cannot be told from
-    noise and are set to zero; one above it becomes what it must have been without the noise.
+    the diagonal, ends at 2σ√d. An eigenvalue of a covariance above that edge becomes what it must
+    have been without the noise. Those below it cannot be told from noise, but their sum can: it is
+    shared out evenly among them (Tipping and Bishop 1999), so that no direction is left without any
+    variance, which a classifier would trust too much.
     """
     found = moments_block(release)
     if found is None:
@@ -148,7 +150,8 @@ def _square_root(covariance: Tensor, noise: float) -> Tensor:
     """Take the noise's part off the eigenvalues, and give a square root of what is left."""
     values, vectors = torch.linalg.eigh((covariance + covariance.T) / 2)
     edge = 2 * noise * len(values) ** 0.5
-    # Above the edge, a spike λ shows as λ + σ²d/λ; below it nothing can be told from noise.
+    # Above the edge, a spike λ shows as λ + σ²d/λ.
     spike = (values + (values.square() - edge**2).clamp(min=0).sqrt()) / 2
-    kept = torch.where(values > edge, spike, torch.zeros_like(values))
-    return torch.mul(vectors, kept.sqrt())
+    known = values > edge
+    rest = (values.sum() - spike[known].sum()).clamp(min=0) / max(1, int((~known).sum()))
+    return torch.mul(vectors, torch.where(known, spike, rest).sqrt())
