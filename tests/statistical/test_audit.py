@@ -19,7 +19,7 @@ from auditing import DELTA, EPSILON, proven_epsilon
 
 import aquatint as aq
 from aquatint.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
-from aquatint.curator import finishing
+from aquatint.curator import finishing, spending
 from aquatint.errors import ReleaseError
 from aquatint.features import Count, by_label, cosines, onehot
 from aquatint.release import model
@@ -117,7 +117,8 @@ def unaccounted_counts(monkeypatch):
         count, cells = calibrate(small, budget)
         return count, cells, cells
 
-    monkeypatch.setattr(finishing, "noise_of", forgetful)
+    for module in (finishing, spending):
+        monkeypatch.setattr(module, "noise_of", forgetful)
 
 
 def test_an_unaccounted_count_is_caught_by_the_audit(monkeypatch, unaccounted_counts):

@@ -11,7 +11,7 @@ from web_pages import Guest, people, same
 
 import aquatint as aq
 from aquatint.accounting import Budget
-from aquatint.curator import sketch as sketching
+from aquatint.curator import gathering
 from aquatint.curator.ledger import Ledger
 from aquatint.errors import DataError
 from aquatint.web.steps import picking
@@ -123,7 +123,7 @@ def test_no_row_is_read_before_the_budget_is_confirmed(declared, folder, monkeyp
     rows = (folder / "people.csv").read_bytes()
     (folder / "people.csv").unlink()
     opened = []
-    monkeypatch.setattr(sketching, "read", lambda *_: opened.append(1))
+    monkeypatch.setattr(gathering, "read", lambda *_: opened.append(1))
     monkeypatch.setattr(picking, "kinds", lambda _: opened.append(1))
     assert declared.get("/schema").status_code == 200
     assert declared.post("/check/0", part=True, **COLUMNS).status_code == 200
