@@ -9,7 +9,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from aquatint.analyst.query.moments import How, Moments
 from aquatint.analyst.query.statistics import Statistic
@@ -95,6 +94,8 @@ def _draws(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 def _normal(size: int) -> np.ndarray:
     if size == 0:
         return np.zeros((1, 0))
+    from scipy.stats import qmc  # a third of a second, for correlations and the like alone
+
     points = qmc.Sobol(size, seed=0).random(DRAWS)
     return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from aquatint.analyst.synthesize.atoms import Atoms
+from aquatint.analyst.synthesize.descent import Descent
 from aquatint.analyst.synthesize.terms import Term
 from aquatint.analyst.synthesize.threads import one_thread
 from aquatint.progress import Advance
@@ -92,16 +93,13 @@ def fit(
         logits = start + own + shared @ runs
         return torch.softmax(sizes, -1), _softmax(logits, atoms)
 
-    adam = torch.optim.Adam([own, shared, sizes], lr=effort.rate, betas=(0.9, 0.99), fused=True)
-    rates = torch.optim.lr_scheduler.CosineAnnealingLR(adam, effort.steps, effort.rate / 50)
+    descent = Descent((own, shared, sizes), effort.rate, effort.steps)
     with one_thread():
         for _ in range(effort.steps):
-            adam.zero_grad()
             weights, probabilities = mixtures()
             misfits = [term(weights, probabilities, generator) for term in terms]
             torch.autograd.backward(torch.stack(misfits).sum())
-            adam.step()
-            rates.step()
+            descent.step()
             advance(1)
         with torch.no_grad():
             weights, probabilities = mixtures()
