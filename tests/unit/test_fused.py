@@ -102,8 +102,8 @@ def test_ctrl_c_while_a_kernel_compiles_is_heard_afterwards(monkeypatch):
 def test_a_norm_that_could_overflow_goes_the_exact_way(monkeypatch):
     from aquatint.curator import sums
 
-    assert sums._norm_fits(grid_of(fourier(NAMES, 100_000)).bound)
-    assert not sums._norm_fits(grid_of(fourier(NAMES, 2**19)).bound)
+    assert sums.norm_fits(grid_of(fourier(NAMES, 100_000)).bound)
+    assert not sums.norm_fits(grid_of(fourier(NAMES, 2**19)).bound)
     monkeypatch.setattr(sums, "_sum_fused", lambda *_: pytest.fail("the norm may overflow"))
     wide, rows = fourier(["a"], 2**19), random_rows(3, missing=0.0)
     assert torch.equal(leaf_sum(wide, rows), _sum_dense(wide, rows))

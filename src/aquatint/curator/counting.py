@@ -26,7 +26,7 @@ _TILE = 2**18
 
 
 @dataclass(frozen=True, eq=False)
-class _Layout:
+class Layout:
     """Which codes make up the cell of each set.
 
     Attributes
@@ -59,26 +59,33 @@ def counted_marginals(leaf: FeatureMap) -> Marginals | None:
 
 def count_cells(leaf: FeatureMap, rows: Rows) -> Tensor:
     """Count the cells of a leaf of `counted_marginals` over rows, shape (dim,)."""
-    base = counted_marginals(leaf)
-    if base is None:
-        msg = f"{leaf.kind} does not count joint cells"
-        raise TypeError(msg)
-    layout = _layout(leaf)
+    layout, codes = layout_of(leaf), cell_codes(leaf, rows)
     counts = np.zeros(leaf.dim, dtype=np.int64)
-    codes = np.empty((len(layout.reads), len(rows)), dtype=np.int32)
-    for line, ((name, grouped), cells) in enumerate(zip(layout.reads, layout.cells, strict=True)):
-        codes[line] = (base.grouped(rows, name) if grouped else rows.codes[name]).cpu().numpy()
-        if len(rows) and not 0 <= codes[line].min() <= codes[line].max() < cells:
-            msg = f"column {name!r} was given a cell beyond its {cells}"
-            raise DataError(msg)
     tile = max(1024, min(2**14, _TILE // max(1, len(codes))))
     with once_undisturbed(count_cells):
         _count(codes, layout.lines, layout.strides, layout.widths, layout.starts, tile, counts)
     return torch.from_numpy(counts)
 
 
+def cell_codes(leaf: FeatureMap, rows: Rows) -> np.ndarray:
+    """Give the codes that a leaf of `counted_marginals` reads, checked, shape (columns, rows)."""
+    base = counted_marginals(leaf)
+    if base is None:
+        msg = f"{leaf.kind} does not count joint cells"
+        raise TypeError(msg)
+    layout = layout_of(leaf)
+    codes = np.empty((len(layout.reads), len(rows)), dtype=np.int32)
+    for line, ((name, grouped), cells) in enumerate(zip(layout.reads, layout.cells, strict=True)):
+        codes[line] = (base.grouped(rows, name) if grouped else rows.codes[name]).cpu().numpy()
+        if len(rows) and not 0 <= codes[line].min() <= codes[line].max() < cells:
+            msg = f"column {name!r} was given a cell beyond its {cells}"
+            raise DataError(msg)
+    return codes
+
+
 @lru_cache(maxsize=32)
-def _layout(leaf: FeatureMap) -> _Layout:
+def layout_of(leaf: FeatureMap) -> Layout:
+    """Say which codes make up the cells of a leaf of `counted_marginals`."""
     outer: list[tuple[str, int, int]] = []  # label, classes, stride of one class
     while not isinstance(leaf, Marginals):
         if isinstance(leaf, ByLabel):
@@ -98,7 +105,7 @@ def _layout(leaf: FeatureMap) -> _Layout:
         strides[number, : len(used)] = [*steps, *(step for _, _, step in outer)]
     widths = np.array([len(columns) + len(outer) for columns in leaf.sets], dtype=np.int64)
     starts = np.array(leaf.offsets, dtype=np.int64)
-    return _Layout(tuple(cells), tuple(cells.values()), lines, strides, widths, starts)
+    return Layout(tuple(cells), tuple(cells.values()), lines, strides, widths, starts)
 
 
 @compiled

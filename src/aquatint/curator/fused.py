@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from math import sqrt
 from typing import Any, TypeVar, cast
 
 import numba
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from aquatint.curator.interrupts import delayed
 from aquatint.features.base import Bound
-from aquatint.features.fourier import SINE, Fourier
+from aquatint.features.fourier import Fourier
 from aquatint.features.grid import Grid
 from aquatint.features.hermite import Hermite
 
@@ -66,14 +65,11 @@ def _run(
     steps = np.float32(grid.steps)
     if isinstance(inner, Fourier):
         turns, missing = inner.turns(values)
-        amplitude = sqrt(2 / inner.features)
-        sine = np.array([c * amplitude for c in SINE], dtype=np.float32)
+        sine = inner.sine.numpy()
         _fourier(turns.numpy(), missing.numpy(), sine, steps, limits, place, total, out)
     else:
         x, first = inner.start(values)
-        grow = [sqrt(2 * inner.rho / (c + 1)) for c in range(inner.order)]
-        fall = [inner.rho * sqrt(c / (c + 1)) for c in range(inner.order)]
-        factors = np.array([grow, fall], dtype=np.float32)
+        factors = inner.factors.numpy()
         _hermite(x.numpy(), first.numpy(), factors, steps, limits, place, total, out)
     return np.flatnonzero(out)
 

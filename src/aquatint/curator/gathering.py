@@ -13,6 +13,7 @@ import pyarrow as pa
 from aquatint.curator import checkpoint as checkpoints
 from aquatint.curator.checkpoint import Checkpoint
 from aquatint.curator.encode import Encoder
+from aquatint.curator.gpu import Place, place_of
 from aquatint.curator.parts import Files, Position
 from aquatint.curator.persons import passes, sum_persons
 from aquatint.curator.read import read
@@ -31,6 +32,7 @@ def accumulate(
     progress: bool = False,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
+    device: str | None = None,
 ) -> PrivateSum:
     """Sum the plan's blocks exactly over private data, without noise: the result is private.
 
@@ -44,7 +46,11 @@ def accumulate(
         How many threads add up; by default one for each core. The integers are the same.
     checkpoint
         Where to keep how far it came, for data in files with rows as the unit.
+    device
+        Where dense features and counts are summed: "cpu" or "cuda"; by default a GPU if there is
+        one and the batches are worth it. The integers are the same.
     """
+    place = place_of(device)
     encoder = encoder_of(plan)
     source = read(data, plan.schema, encoder.columns)
     threads = worker_count(workers, plan)
@@ -53,12 +59,12 @@ def accumulate(
         track("reading rows", None, show=progress, share=source.share) as advance,
     ):
         if plan.schema.privacy.person is not None:
-            total = _by_person(source, plan, encoder, threads, advance)
+            total = _by_person(source, plan, encoder, threads, advance, place)
         elif checkpoint is not None:
             files = resumable(source, plan)
-            total = _in_legs(files, plan, encoder, threads, advance, checkpoint)
+            total = _in_legs(files, plan, encoder, threads, advance, checkpoint, place)
         else:
-            total = sum_batches(source.open(), plan, encoder, threads, advance)
+            total = sum_batches(source.open(), plan, encoder, threads, advance, place)
     if not total.rows:
         msg = "the data has no rows: there is nothing to sketch"
         raise DataError(msg)
@@ -93,13 +99,13 @@ def seal_of(data: Any, plan: Plan, checkpoint: Checkpoint) -> checkpoints.Seal:
 
 
 def _by_person(
-    source: Source, plan: Plan, encoder: Encoder, workers: int, advance: Advance
+    source: Source, plan: Plan, encoder: Encoder, workers: int, advance: Advance, place: Place
 ) -> PrivateSum:
     def parts() -> Iterator[PrivateSum]:
         most = plan.schema.privacy.rows_per_unit
         for rows, persons, notes in passes(source.open, encoder, repeatable=source.repeatable):
             if len(rows):
-                totals = sum_persons(plan, rows, persons, most, workers)
+                totals = sum_persons(plan, rows, persons, most, workers, place)
                 advance(len(rows))
                 yield PrivateSum(plan, totals, len(rows), notes)
 
@@ -113,6 +119,7 @@ def _in_legs(
     workers: int,
     advance: Advance,
     checkpoint: Checkpoint,
+    place: Place,
 ) -> PrivateSum:
     """Sum for a while, save, and go on; start where the last run was saved."""
     saved = checkpoints.load(checkpoint, files, plan)
@@ -131,6 +138,6 @@ def _in_legs(
         more = False
 
     while more:
-        total = total.merge(sum_batches(leg(), plan, encoder, workers, advance))
+        total = total.merge(sum_batches(leg(), plan, encoder, workers, advance, place))
         checkpoints.save(checkpoint, files, checkpoints.Progress(position, total))
     return total

@@ -64,15 +64,21 @@ def _certainly_within(whole: Tensor, bound: Bound) -> Tensor:
     chunks = whole.split(_CHUNK, dim=1)  # type: ignore[no-untyped-call]
     squared = sum(torch.linalg.vector_norm(chunk, dim=1).square() for chunk in chunks)
     certain: Tensor = squared <= int(bound.l2_squared) * _CERTAIN
-    if not _l1_follows(bound):
+    if not l1_follows(bound):
         total = sum(chunk.abs().sum(dim=1) for chunk in chunks)
         certain &= total <= int(bound.l1) * _CERTAIN
     return certain
 
 
-def _l1_follows(bound: Bound) -> bool:
+def l1_follows(bound: Bound) -> bool:
     """Whether ‖q‖₁ ≤ √dim·‖q‖₂ already implies the L1 limit."""
     return int(bound.l1) ** 2 >= bound.dim * int(bound.l2_squared)
+
+
+def norm_fits(bound: Bound) -> bool:
+    """Whether no row within its range can overflow a squared norm of 64 bits."""
+    largest = max(int(bound.high), -int(bound.low))
+    return bound.dim * largest**2 < 2**62
 
 
 def quantise_exactly(features: Tensor, grid: Grid) -> Tensor:

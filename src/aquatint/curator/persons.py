@@ -22,6 +22,7 @@ from torch import Tensor
 
 from aquatint.curator.encode import Encoder, Notes
 from aquatint.curator.encode_categories import undo_layout
+from aquatint.curator.gpu import HERE, Place
 from aquatint.curator.sums import integer_rows, leaf_sum, tiles
 from aquatint.curator.workers import add_up
 from aquatint.errors import DataError
@@ -120,7 +121,12 @@ def _join(parts: list[Rows]) -> Rows:
 
 
 def sum_persons(
-    plan: Plan, rows: Rows, persons: np.ndarray, max_rows: int, workers: int = 1
+    plan: Plan,
+    rows: Rows,
+    persons: np.ndarray,
+    max_rows: int,
+    workers: int = 1,
+    place: Place = HERE,
 ) -> tuple[Tensor, ...]:
     """Sum every block over persons, each counting for at most max_rows rows."""
     sizes = np.bincount(persons)
@@ -132,7 +138,7 @@ def sum_persons(
 
     def one(leaf: FeatureMap) -> Tensor:
         weigh = _weigh_counts if is_counting(leaf) else _weigh_dense
-        jobs = [partial(leaf_sum, leaf, tile) for tile in tiles(few, _CROWD)] + [
+        jobs = [partial(leaf_sum, leaf, tile, place) for tile in tiles(few, _CROWD)] + [
             partial(weigh, leaf, many.slice(start, stop), inside, max_rows)
             for start, stop, inside in _crowds(runs)
         ]

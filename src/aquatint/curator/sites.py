@@ -75,7 +75,7 @@ def accumulate(
     """
     chosen = chosen_plan(schema, plan)
     placed = on_device(chosen, device)
-    total = gathering.accumulate(data, placed, progress=progress, workers=workers)
+    total = gathering.accumulate(data, placed, progress=progress, workers=workers, device=device)
     return replace(total, plan=chosen)
 
 

@@ -69,8 +69,8 @@ def sketch(
     progress
         Show progress on a terminal when it takes longer than two seconds.
     device
-        Where the public networks of perceptual features run: "cpu" or "cuda"; by default a GPU if
-        there is one.
+        Where sums are made and public networks run: "cpu" or "cuda"; by default a GPU if there is
+        one and it is worth it. Sums of tables are the same integers on either.
     sql
         A select whose rows are sketched. `data` is then ``postgresql://…``, a DuckDB database, or
         CSV or Parquet files, which the query calls ``data``. What is protected are rows of the
@@ -106,7 +106,9 @@ def sketch(
     kept = checkpoint_at(checkpoint) if isinstance(checkpoint, (str, Path)) else checkpoint
 
     def sum_up() -> PrivateSum:
-        found = accumulate(source, placed, progress=progress, workers=workers, checkpoint=kept)
+        found = accumulate(
+            source, placed, progress=progress, workers=workers, checkpoint=kept, device=device
+        )
         return replace(found, plan=chosen)
 
     return release_once(

@@ -50,7 +50,7 @@ def sum_partition(
 def sum_persons_of_group(text: str, columns: list[str], group: int, table: pa.Table) -> pa.Table:
     """Sum all rows of the persons of one group."""
     named = table.rename_columns(columns)
-    found = _row(group, [group], lambda: accumulate(named, _plan(text), workers=1))
+    found = _row(group, [group], lambda: accumulate(named, _plan(text), workers=1, device="cpu"))
     return pa.Table.from_batches([found])
 
 
@@ -85,7 +85,7 @@ def _sum(batches: Iterable[pa.RecordBatch], plan: Plan) -> PrivateSum:
     first = next(larger, None)
     if first is None:
         return PrivateSum.empty(plan)
-    return accumulate(chain([first], larger), plan, workers=1)
+    return accumulate(chain([first], larger), plan, workers=1, device="cpu")
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

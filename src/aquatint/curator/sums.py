@@ -11,10 +11,11 @@ from torch import Tensor
 
 from aquatint.curator.counting import count_cells, counted_marginals
 from aquatint.curator.encode import Notes
-from aquatint.curator.integers import quantise
+from aquatint.curator.gpu import HERE, Place, sum_there
+from aquatint.curator.integers import norm_fits, quantise
 from aquatint.errors import DataError, PlanError
 from aquatint.features.algebra import ByLabel, leaves
-from aquatint.features.base import Bound, FeatureMap, Rows
+from aquatint.features.base import FeatureMap, Rows
 from aquatint.features.fourier import Fourier
 from aquatint.features.grid import Grid, grid_of, is_counting
 from aquatint.features.hermite import Hermite
@@ -69,17 +70,25 @@ class PrivateSum:
         raise TypeError(msg)
 
 
-def sum_rows(plan: Plan, rows: Rows) -> tuple[Tensor, ...]:
+def sum_rows(plan: Plan, rows: Rows, place: Place = HERE) -> tuple[Tensor, ...]:
     """Sum every block of the plan over encoded rows; a map that serves twice is summed once."""
     sums: dict[FeatureMap, Tensor] = {}
     for block in plan.blocks:
         if block.map not in sums:
-            sums[block.map] = torch.cat([leaf_sum(leaf, rows) for leaf in leaves(block.map)])
+            sums[block.map] = torch.cat([leaf_sum(leaf, rows, place) for leaf in leaves(block.map)])
     return tuple(sums[block.map] for block in plan.blocks)
 
 
-def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:
-    """Sum one leaf over rows in exact integers, shape (dim,)."""
+def leaf_sum(leaf: FeatureMap, rows: Rows, place: Place = HERE) -> Tensor:
+    """Sum one leaf over rows in exact integers, shape (dim,): the same wherever it is done."""
+    found = sum_there(leaf, rows, place, _sum_here)
+    if found is None:
+        return _sum_here(leaf, rows)
+    total, doubtful = found
+    return total + _sum_dense(leaf, rows.take(doubtful)) if len(doubtful) else total
+
+
+def _sum_here(leaf: FeatureMap, rows: Rows) -> Tensor:
     if is_counting(leaf):
         if counted_marginals(leaf) is not None:
             return count_cells(leaf, rows) * int(grid_of(leaf).bound.high)
@@ -96,13 +105,7 @@ def leaf_sum(leaf: FeatureMap, rows: Rows) -> Tensor:
 def _fits_kernel(inner: FeatureMap, rows: Rows) -> bool:
     """Whether the compiled kernel can take rows: those on a GPU it cannot reach."""
     here = all(value.device.type == "cpu" for value in rows.values.values())
-    return here and _norm_fits(grid_of(inner).bound)
-
-
-def _norm_fits(bound: Bound) -> bool:
-    """Whether no row within its range can overflow the 64-bit norm of the fused kernel."""
-    largest = max(int(bound.high), -int(bound.low))
-    return bound.dim * largest**2 < _ROOM
+    return here and norm_fits(grid_of(inner).bound)
 
 
 def _sum_dense(leaf: FeatureMap, rows: Rows) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize.threads import one_thread
 from aquatint.curator.encode import Encoder, Notes
+from aquatint.curator.gpu import HERE, Place
 from aquatint.curator.source import cut
 from aquatint.curator.sums import PrivateSum, sum_rows
 from aquatint.errors import PlanError
@@ -51,13 +52,14 @@ def cores() -> int:
 class _Running:
     """Sums that grow in place."""
 
-    def __init__(self, plan: Plan, encoder: Encoder) -> None:
-        self.plan, self._encoder = plan, encoder
+    def __init__(self, plan: Plan, encoder: Encoder, place: Place) -> None:
+        self.plan, self._encoder, self._place = plan, encoder, place
         self._totals, self._rows, self._notes = PrivateSum.empty(plan).totals, 0, Notes()
 
     def add(self, batch: pa.RecordBatch) -> None:
         rows = self._encoder(batch, self._notes)
-        for total, part in zip(self._totals, sum_rows(self.plan, rows), strict=True):
+        parts = sum_rows(self.plan, rows, self._place)
+        for total, part in zip(self._totals, parts, strict=True):
             total += part  # noqa: PLW2901  # in place
         self._rows += len(rows)
 
@@ -71,20 +73,22 @@ def sum_batches(
     encoder: Encoder,
     workers: int,
     advance: Advance = lambda _: None,
+    place: Place = HERE,
 ) -> PrivateSum:
     """Sum a plan over record batches; this thread reads them, whoever made them.
 
     At most two batches for each worker are held at once: one that waits and one that is summed.
     """
-    small = cut(batches, _SLOW_ROWS) if _is_slow(plan) else batches
+    # A GPU is quick with many rows at once.
+    small = cut(batches, _SLOW_ROWS) if _is_slow(plan) and place == HERE else batches
     if workers == 1:
-        return _alone(small, _Running(plan, encoder), advance)
+        return _alone(small, _Running(plan, encoder, place), advance)
     waiting: Queue[pa.RecordBatch | None] = Queue(workers)
     failures: list[BaseException] = []
     stop = Event()
 
     def work() -> PrivateSum:
-        running = _Running(plan, encoder)
+        running = _Running(plan, encoder, place)
         while (batch := waiting.get()) is not None:
             if stop.is_set():
                 continue  # the reader may be waiting for room

@@ -87,9 +87,14 @@ class Fourier(FeatureMap):
         return self.frequencies.float()
 
     @cached_property
-    def _turns(self) -> Tensor:
+    def whole_turns(self) -> Tensor:
         """As many whole turns as a phase can be below zero."""
         return self.frequencies.abs().sum(dim=0).max().ceil()
+
+    @cached_property
+    def sine(self) -> Tensor:
+        """The coefficients of the sine times √(2/D), in float32 as `cos_sin` takes them."""
+        return torch.tensor([coefficient * sqrt(2 / self.features) for coefficient in SINE])
 
     @property
     def dim(self) -> int:
@@ -137,7 +142,7 @@ class Fourier(FeatureMap):
         turns = scratch("turns", (len(values), frequencies.shape[1]), torch.float64, values)
         # Whole turns are added so that no phase is negative; every sum here is exact.
         filled = values.masked_fill(absent, 0.0).double()
-        torch.addmm(self._turns.to(values.device), filled, frequencies, out=turns)
+        torch.addmm(self.whole_turns.to(values.device), filled, frequencies, out=turns)
         return turns, absent.any(dim=1)
 
     def spec(self) -> Spec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import sqrt
 from typing import ClassVar
 
@@ -99,6 +99,13 @@ class Hermite(FeatureMap):
         first = torch.exp(x.square() * (-self.rho / (1 + self.rho)))
         first = first * ((1 - self.rho**2) ** 0.25 / sqrt(len(self.columns)))
         return x.to(torch.float32), first.masked_fill(missing, 0.0).to(torch.float32)
+
+    @cached_property
+    def factors(self) -> Tensor:
+        """The factors √(2ρ/(c+1)) and ρ√(c/(c+1)) of the recursion, float32, shape (2, C)."""
+        grow = [sqrt(2 * self.rho / (c + 1)) for c in range(self.order)]
+        fall = [self.rho * sqrt(c / (c + 1)) for c in range(self.order)]
+        return torch.tensor([grow, fall])
 
     def _recursion(self, x: Tensor, first: Tensor) -> list[Tensor]:
         """Give φ₀ … φ_C, each of shape (n, columns), with gradients."""
