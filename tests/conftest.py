@@ -6,6 +6,7 @@ Test modules cannot import each other, so all of it is handed out as fixtures. A
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, nan, sqrt
@@ -16,6 +17,9 @@ import pyarrow as pa
 import pytest
 import torch
 from torch import Tensor
+
+if not torch.cuda.is_available():  # before anything imports Triton: its kernels run as NumPy code
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 from aquatint.analyst.synthesize import threads
 from aquatint.curator.sums import integer_rows

@@ -136,7 +136,7 @@ def test_what_cannot_be_found_says_so_without_a_password(plan, tmp_path):
     for data, said in [
         (tmp_path / "empty", "holds no file"),
         (f"{tmp_path}/*.parquet", "no file matches"),
-        (f"file://{tmp_path}/none", "cannot open"),
+        (f"file://{tmp_path}/none", "no such file"),
         ("gopher://me:hunter2@example.org/x.csv", "cannot open"),
     ]:
         with pytest.raises(DataError, match=said) as caught:

@@ -25,9 +25,8 @@ from aquatint import progress
 from aquatint.curator.counting import count_cells, counted_marginals
 from aquatint.curator.partials import merge_private
 from aquatint.curator.sketch import accumulate
-from aquatint.curator.sums import leaf_sum
 from aquatint.errors import DataError, PlanError
-from aquatint.features import Rows, by_label, leaves, marginals, pairs, scale
+from aquatint.features import Rows, by_label, marginals, pairs, scale
 from aquatint.features.marginals import Marginals
 from aquatint.schema import Schema
 
@@ -140,22 +139,6 @@ def test_two_processes_give_the_same_integers(schema_dict, plan, table, wanted, 
         )
     packed = [run.communicate(timeout=200)[0] for run in runs]
     assert same(merge_private(packed, plan), wanted)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: none is here")
-def test_a_gpu_gives_the_same_integers(plan, kit):
-    rows = kit.random_rows(500)
-    away = Rows(
-        {name: code.cuda() for name, code in rows.codes.items()},
-        {name: value.cuda() for name, value in rows.values.items()},
-        len(rows),
-    )
-    for block in plan.blocks[:3]:  # Hermite features may differ between machines
-        assert torch.equal(
-            *(torch.cat([leaf_sum(x, r) for x in leaves(block.map)]) for r in (rows, away))
-        )
-    fourier = leaves(plan.blocks[3].map)[0]
-    assert torch.equal(leaf_sum(fourier, rows), leaf_sum(fourier, away))
 
 
 class Terminal(io.StringIO):

@@ -256,10 +256,28 @@ def reading(part: Part) -> Iterator[None]:
     except pa.ArrowInvalid as error:
         raise DataError(_without_values(part.name, str(error))) from None
     except OSError as error:
-        away = "" if part.local else "it cannot be reached, or "
-        reason = error.strerror or f"{away}it is damaged or not of the kind its name says"
-        msg = f"cannot read {part.name}: {reason}"
+        reason = error.strerror or away(error)
+        unknown = "it is damaged or not of the kind its name says"
+        msg = f"cannot read {part.name}: {reason or unknown}"
         raise DataError(msg) from None
+
+
+_AWAY = {
+    "NO_SUCH_BUCKET|NO_SUCH_KEY|RESOURCE_NOT_FOUND": "there is no such file, folder or bucket",
+    "ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH": (
+        "access is denied: give credentials where pyarrow looks for them, for S3 in "
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    ),
+    "NETWORK_CONNECTION": "it cannot be reached: check the network, and the address of the store",
+}
+
+
+def away(error: Exception) -> str | None:
+    """Say why a store did not give a file, if that can be told, in words of our own."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file, folder or bucket"
+    told = (why for pattern, why in _AWAY.items() if re.search(pattern, str(error)))
+    return next(told, None)
 
 
 def _without_values(name: str, message: str) -> str:

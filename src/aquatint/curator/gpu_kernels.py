@@ -110,7 +110,7 @@ def fourier_sum(
     turns: float,
     sine: Tensor,
     steps: Tensor,
-    shape: Shape = SHAPE,
+    shape: Shape | None = None,
 ) -> Summed:
     """Sum Fourier features over rows.
 
@@ -127,8 +127,9 @@ def fourier_sum(
     steps
         For each row the steps of the grid, float32; zero for one that does not count.
     shape
-        How to cut the work.
+        How to cut the work; by default `SHAPE`.
     """
+    shape = SHAPE if shape is None else shape
     count, columns = values.shape
     width = frequencies.shape[1]
     together = columns if columns <= _TOGETHER else _TOGETHER // 2

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from aquatint.curator.files import ARROW, CSV, PARQUET, Part, read_part
+from aquatint.curator.files import ARROW, CSV, PARQUET, Part, away, read_part
 from aquatint.curator.source import cut
 from aquatint.errors import DataError
 from aquatint.schema import Schema
@@ -118,14 +118,16 @@ def _stored(text: str) -> list[Part]:
     """List files in a store; what is shown of its address is the scheme and the path."""
     scheme = text.split("://", 1)[0].lower()
     base, pattern = _split(text)
+    root = "…"  # what is not understood may hold a password
     try:
         system, root = fs.FileSystem.from_uri(base)
         info = system.get_file_info(root)
         if info.is_file and not pattern:
             return [_kept(scheme, system, info)]
         listed = system.get_file_info(fs.FileSelector(root, recursive=True))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError):
-        return _nothing(f"{scheme}://…", "pyarrow cannot open that address")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
+        msg = f"cannot read {scheme}://{root}: {away(error) or 'pyarrow cannot open that address'}"
+        raise DataError(msg) from None
     found = []
     for info in listed:
         below = info.path[len(root) :].strip("/").split("/")
