@@ -1,4 +1,7 @@
-"""The model of what a sketch costs: its limits are known without a run."""
+"""The model of what a sketch costs: its limits are known without a run. The page of results."""
+
+import json
+from itertools import combinations
 
 import pytest
 from benchmark_scripts import fetch
@@ -39,3 +42,19 @@ def test_more_machines_are_quicker_and_more_tasks_cost_merging():
     assert slow.total > 5 * quick.total
     more = model.cluster(1e12, 13, 160_000, model.PAIRS, costs, many)
     assert more.merge > quick.merge
+
+
+def test_the_page_is_written_whatever_was_measured_so_far(tmp_path, monkeypatch):
+    page = fetch("results_scale")
+    saved = json.loads(page.RESULTS.read_text())
+    told = {"kills": 20, "resumed": 13, "releases": 3, "entries": 3}  # of an older version
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(page, "MODEL", tmp_path / "model.md")
+    monkeypatch.setattr(page, "RESULTS", tmp_path / "scale.json")
+    page.render()  # nothing was
+    for some in [*combinations(saved, 2), saved.keys()]:
+        kept = {name: saved[name] for name in some}
+        for drill in ({}, {"drill": told}):
+            page.RESULTS.write_text(json.dumps(kept | drill))
+            page.render()
+            assert page.PAGE.read_text().startswith("# Scale")
