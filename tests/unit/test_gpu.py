@@ -171,6 +171,16 @@ def test_kernels_that_cannot_be_had_are_no_error(monkeypatch):
     assert torch.equal(leaf_sum(leaf, made_up(leaf), ASKED), _sum_here(leaf, made_up(leaf)))
 
 
+def test_a_gpu_that_is_full_is_passed_by(monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError
+
+    leaf = MAPS["pairs"]
+    monkeypatch.setattr(gpu, "_is_trusted", lambda *_: True)
+    monkeypatch.setattr(gpu, "_summed", full)
+    assert torch.equal(leaf_sum(leaf, made_up(leaf), ASKED), _sum_here(leaf, made_up(leaf)))
+
+
 def test_a_whole_run_gives_the_same_integers(schema, kit, kernels, monkeypatch):
     plan, table = plan_of(schema), kit.raw_table(100)
     used = []

@@ -100,7 +100,10 @@ def sum_there(
     work = len(rows) * ((leaf.ones or 0) if counts else inner.dim)
     if not (place.asked or work >= WORTH) or not _is_trusted(leaf, place.device, here):
         return None
-    return _summed(leaf, rows, place.device)
+    try:
+        return _summed(leaf, rows, place.device)
+    except torch.OutOfMemoryError:  # others may use it too
+        return None
 
 
 def _has_kernel(inner: FeatureMap) -> bool:
