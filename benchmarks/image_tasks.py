@@ -176,7 +176,7 @@ METHODS = {
     "dp_mepf": Method(
         "DP-MEPF",
         "CIFAR-10, randomly greyed (ResNet18)",
-        lambda schema, place: aq.dp_mepf(schema, resnet(place)),
+        lambda schema, place: aq.dp_mepf(schema, resnet(place), split=True, balance="layers"),
     ),
     "dp_mepf_vgg": Method(
         "DP-MEPF", "ImageNet (VGG16)", lambda schema, place: aq.dp_mepf(schema, vgg(place))

@@ -35,6 +35,7 @@ def dp_mepf(
     pool: int | None = None,
     balance: Balance = "rows",
     nonnegative: bool | None = None,
+    split: bool = False,
     labelled: bool | None = None,
     class_share: float = CLASS_SHARE,
     stopping: bool | str | Sequence[str] | None = None,
@@ -54,7 +55,7 @@ def dp_mepf(
         What is public about the images; one column of them.
     network
         The public network.
-    layers, moments, input_size, pool, balance, nonnegative
+    layers, moments, input_size, pool, balance, nonnegative, split
         As `Perceptual` takes them.
     labelled
         Whether to condition on the schema's label; by default, if it has one.
@@ -89,6 +90,7 @@ def dp_mepf(
         pool=pool,
         balance=balance,
         nonnegative=nonnegative,
+        split=split,
     )
     blocks = {"perceptual": (_by_class(main, label, settled), 1.0)}
     if stopping:

@@ -25,6 +25,7 @@ def named(spec: Spec) -> Perceptual:
         input_size=size_of(spec["input_size"]),
         pool=spec["pool"],
         nonnegative=bool(spec["nonnegative"]),
+        split=bool(spec.get("split", False)),
         balance=spec["balance"],
         length=spec.get("length", "unit"),
         sizes=spec["sizes"],

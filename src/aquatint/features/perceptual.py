@@ -14,7 +14,7 @@ from aquatint.errors import DataError, PlanError
 from aquatint.features.base import Bound, FeatureMap, Rows, Spec, root
 from aquatint.features.exact import exact
 from aquatint.features.steady import Block, Precision, one_algorithm, steady_block
-from aquatint.networks.layers import is_relu, layer_outputs, pooled, relus
+from aquatint.networks.layers import is_relu, layer_outputs, linear_layers, pooled, relus
 from aquatint.networks.layers import prepared as prepare
 from aquatint.networks.public import PublicNetwork, Size, size_of
 
@@ -36,6 +36,9 @@ class Perceptual(FeatureMap):
 
     If no activation is negative, which holds behind a ReLU and is enforced otherwise, nor is any
     coordinate of φ: then ⟨φ(x), φ(x')⟩ ≥ 0 and two images are at most √2 apart instead of 2.
+    Split, an activation a gives max(a, 0) and max(−a, 0), which keep its length and are not
+    negative either. Their difference is a again, with the noise that a itself would have had: at a
+    distance of √2 for each of the two against 2.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ class Perceptual(FeatureMap):
         The image column. Grey images are repeated for a network that takes three channels.
     layers
         The names of submodules whose outputs are taken (``""`` is the network's own output); by
-        default every ReLU.
+        default every ReLU, or what comes before them if activations are split.
     moments
         (1,), (2,) or (1, 2).
     input_size
@@ -54,6 +57,8 @@ class Perceptual(FeatureMap):
         Average every layer over a grid of pool × pool cells first.
     nonnegative
         Set negative activations to zero; by default where all layers are ReLUs.
+    split
+        Take the positive and the negative part of every activation.
     balance
         ``"rows"`` normalises all layers together as the paper does, ``"layers"`` each by itself.
     length
@@ -70,6 +75,7 @@ class Perceptual(FeatureMap):
     input_size: Size
     pool: int | None
     nonnegative: bool
+    split: bool
     balance: Balance
     length: Length
     sizes: tuple[int, ...]
@@ -85,6 +91,7 @@ class Perceptual(FeatureMap):
         input_size: int | Size | None = None,
         pool: int | None = None,
         nonnegative: bool | None = None,
+        split: bool = False,
         balance: Balance = "rows",
         length: Length | None = None,
         sizes: Sequence[int] | None = None,
@@ -96,14 +103,16 @@ class Perceptual(FeatureMap):
             network = PublicNetwork.of(network, input_size=input_size)
         reduced = network.architecture == "reduced"
         if layers is None:
-            layers = ("",) if reduced else relus(network.require())
+            known_layers = linear_layers if split else relus
+            layers = ("",) if reduced else known_layers(network.require())
         chosen = tuple(layers)
         if nonnegative is None:
             known = dict(network.require().named_modules())
-            nonnegative = all(is_relu(known.get(name)) for name in chosen)
+            nonnegative = split or all(is_relu(known.get(name)) for name in chosen)
         kept = length or ("ball" if reduced else "unit")
         size = network.input_size if input_size is None else size_of(input_size)
-        settings = (network, column, chosen, tuple(moments), size, pool, nonnegative, balance, kept)
+        shown = (network, column, chosen, tuple(moments), size, pool)
+        settings = (*shown, nonnegative, split, balance, kept)
         for name, value in zip(self.__dataclass_fields__, settings, strict=False):
             object.__setattr__(self, name, value)
         self._check()
@@ -122,6 +131,9 @@ class Perceptual(FeatureMap):
             raise PlanError(msg)
         if self.pool is not None and not 1 <= self.pool <= 1024:
             msg = f"pool is the side of a grid, at least 1, got {self.pool}"
+            raise PlanError(msg)
+        if self.split and not self.nonnegative:
+            msg = "split activations are never negative: leave nonnegative out"
             raise PlanError(msg)
         if self.balance not in BALANCES:
             msg = f"balance is one of {', '.join(BALANCES)}, got {self.balance!r}"
@@ -238,18 +250,25 @@ class Perceptual(FeatureMap):
         """Give the outputs of the layers in the order they are computed, each flat by row."""
         return [output.flatten(1) for output in self.raw_outputs(prepared, precision)]
 
-    def raw_outputs(self, prepared: Tensor, precision: Precision | None = None) -> list[Tensor]:
-        """Give the outputs of the layers as they are, pooled and without what is negative."""
+    def raw_outputs(
+        self, prepared: Tensor, precision: Precision | None = None, *, whole: bool = False
+    ) -> list[Tensor]:
+        """Give the outputs of the layers as they are, pooled and without what is negative.
+
+        What is to be split comes in parts, or as a `whole` with both signs.
+        """
         chosen = precision or ("bfloat16" if prepared.is_cuda else "float32")
         module = self.network.require()
         if chosen == "exact":
             module, prepared = exact(module), prepared.double()
         with torch.autocast(prepared.device.type, torch.bfloat16, enabled=chosen == "bfloat16"):
             found = layer_outputs(module, self.layers, prepared)
-        return [self._pooled(output, layer) for layer, output in found]
+        return [self._pooled(output, layer, whole) for layer, output in found]
 
-    def _pooled(self, output: Tensor, layer: nn.Module) -> Tensor:
+    def _pooled(self, output: Tensor, layer: nn.Module, whole: bool) -> Tensor:
         flat = pooled(output, self.pool)
+        if self.split:
+            return flat if whole else torch.cat([flat.clamp(min=0), flat.neg().clamp(min=0)], dim=1)
         return flat if not self.nonnegative or is_relu(layer) else flat.clamp(min=0)
 
     def _scales(self, powers: list[Tensor]) -> list[Tensor]:
@@ -291,6 +310,7 @@ class Perceptual(FeatureMap):
             "pool": self.pool,
             "nonnegative": self.nonnegative,
             "balance": self.balance,
+            **({"split": True} if self.split else {}),
             **({"length": self.length} if self.length != "unit" else {}),
         }
 

@@ -48,6 +48,16 @@ def relus(module: nn.Module) -> tuple[str, ...]:
     return found
 
 
+def linear_layers(module: nn.Module) -> tuple[str, ...]:
+    """Name what comes before the ReLUs: every normalisation, or every convolution without any."""
+    for kind in (nn.BatchNorm2d, nn.Conv2d):
+        found = tuple(name for name, part in module.named_modules() if isinstance(part, kind))
+        if found:
+            return found
+    msg = "the network has no normalisation and no convolution to take by default: name its layers"
+    raise PlanError(msg)
+
+
 def is_relu(layer: nn.Module | None) -> bool:
     """Say whether a layer's outputs are never negative by construction."""
     return isinstance(layer, (nn.ReLU, nn.ReLU6))

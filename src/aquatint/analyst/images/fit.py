@@ -23,7 +23,7 @@ from aquatint.progress import track
 from aquatint.release.model import Release
 from aquatint.schema import Schema
 
-STEPS = {"cuda": 4_000, "cpu": 500}
+STEPS = {"cuda": 2_500, "cpu": 500}
 BATCH = {"cuda": 500, "cpu": 200}
 RATE = {"residual": 1e-3, "convolutional": 1e-2, "connected": 3e-3}
 AVERAGE = 0.995

@@ -7,7 +7,11 @@ the variance is estimated from the same images and taken off (a U-statistic).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from math import sqrt
 from typing import Any, cast
 
@@ -18,6 +22,7 @@ from aquatint.analyst.images.targets import Target
 from aquatint.errors import ReleaseError
 from aquatint.features.perceptual import Perceptual
 from aquatint.features.pixels import image_rows
+from aquatint.networks.residual import ResNet18, folded
 
 
 class ClassMeans(torch.autograd.Function):
@@ -70,6 +75,42 @@ class ClassMeans(torch.autograd.Function):
 class_means = cast("Callable[..., tuple[Tensor, ...]]", ClassMeans.apply)
 
 
+class FusedMeans(torch.autograd.Function):
+    """The same on a GPU, of powers of activations and of their parts, in kernels of our own."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, classes: int, scale: float, power: int, split: bool, *layers: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Give the mean of each layer's powers in float32, and which rows are empty."""
+        kernels = _kernels()
+        each = len(layers[0]) // classes
+        squared = cast("Tensor", sum(kernels.squares(x, power) for x in layers))
+        empty = squared <= 0
+        norm = squared.masked_fill(empty, 1.0).sqrt()
+        weight = (scale / (each * norm)).masked_fill(empty, 0.0)
+        means = [kernels.means(x, weight, classes, power, split) for x in layers]
+        ctx.save_for_backward(norm, weight, *layers)
+        ctx.settings = (classes, power, split)
+        ctx.mark_non_differentiable(empty)
+        return (*means, empty)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Give each layer's gradient."""
+        kernels = _kernels()
+        norm, weight, *layers = ctx.saved_tensors
+        pulls = [g.float().contiguous() for g, _ in zip(gradients, layers, strict=False)]
+        pairs = list(zip(layers, pulls, strict=True))
+        along = cast("Tensor", sum(kernels.along(x, g, *ctx.settings) for x, g in pairs))
+        back = -weight * along / norm.square()
+        out = [kernels.gradient(x, g, weight, back, *ctx.settings) for x, g in pairs]
+        return (None, None, None, None, *out)
+
+
+fused_means = cast("Callable[..., tuple[Tensor, ...]]", FusedMeans.apply)
+
+
 class Match:
     """The misfit of generated images to one target.
 
@@ -86,15 +127,16 @@ class Match:
         self.map = target.map
         self.parts = [target.mean]
         self.held: list[Tensor] = []
+        self.fused = False
         if isinstance(self.map, Perceptual) and self.map.length == "unit":
+            if target.mean.is_cuda:
+                self.map = _quick(self.map)
+                self.fused = self.map.nonnegative and find_spec("triton") is not None
             self._arrange(self.map)
 
     def _arrange(self, perceptual: Perceptual) -> None:
         """Put the target in the order in which the network's memory holds its layers."""
         device = self.target.mean.device
-        module = perceptual.network.require()
-        if device.type == "cuda":
-            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         blank = torch.zeros(1, perceptual.network.channels, *perceptual.input_size, device=device)
         with torch.no_grad():
             shapes = [tuple(out.shape[1:]) for out in perceptual.raw_outputs(blank)]
@@ -103,8 +145,15 @@ class Match:
             for part, shape in zip(
                 torch.split(moment, list(perceptual.sizes), 1), shapes, strict=True
             ):
-                parts.append(_last(part.view(-1, *shape)) if len(shape) == 3 else part)
+                parts.append(self._line(part.view(-1, *shape), perceptual.split))
         self.parts = [part.contiguous() for part in parts]
+
+    def _line(self, part: Tensor, split: bool) -> Tensor:
+        """Flatten a layer's target as its means come: in parts one after the other if fused."""
+        if part.dim() != 4:
+            return part
+        halves = part.chunk(2, dim=1) if split and self.fused else (part,)
+        return torch.cat([_last(half) for half in halves], dim=1)
 
     def means(self, images: Tensor) -> tuple[list[Tensor], Tensor]:
         """Give the mean by class of each part, and the mean squared norm of a class's rows."""
@@ -115,17 +164,21 @@ class Match:
         return [by_class.mean(dim=1)], by_class.square().sum(dim=2).mean(dim=1)
 
     def _perceptual(self, perceptual: Perceptual, images: Tensor) -> tuple[list[Tensor], Tensor]:
-        outputs = perceptual.raw_outputs(perceptual.prepared(images))
+        outputs = perceptual.raw_outputs(perceptual.prepared(images), whole=self.fused)
         flat = [_last(out) if out.dim() == 4 else out.flatten(1) for out in outputs]
         share = 1 / sqrt(len(perceptual.moments))
         means: list[Tensor] = []
         squared = torch.zeros(self.classes, device=images.device)
         for moment in perceptual.moments:
-            powers = flat if moment == 1 else [f.square() for f in flat]
+            powers = flat if moment == 1 or self.fused else [f.square() for f in flat]
             groups = [[f] for f in powers] if perceptual.balance == "layers" else [powers]
             for group in groups:
                 scale = share / sqrt(len(groups))
-                *found, empty = class_means(self.classes, scale, *group)
+                if self.fused:
+                    split = perceptual.split
+                    *found, empty = fused_means(self.classes, scale, moment, split, *group)
+                else:
+                    *found, empty = class_means(self.classes, scale, *group)
                 means.extend(found)
                 filled = (~empty).view(self.classes, -1).float().mean(dim=1)
                 squared = squared + filled * scale**2
@@ -176,6 +229,20 @@ def weights_of(matches: Sequence[Match]) -> list[Tensor]:
     """
     least = min(float(match.target.spread.min()) for match in matches)
     return [(least / match.target.spread).square() for match in matches]
+
+
+def _kernels() -> Any:
+    """Import Triton when it is needed: torch's builds for a processor come without it."""
+    return import_module("aquatint.analyst.images.kernels")
+
+
+def _quick(perceptual: Perceptual) -> Perceptual:
+    """Give the map with a copy of its network that a GPU runs quickly."""
+    network = perceptual.network
+    module = network.require()
+    copied = folded(module) if isinstance(module, ResNet18) else copy.deepcopy(module)
+    copied.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return replace(perceptual, network=replace(network, module=copied))
 
 
 def _last(output: Tensor) -> Tensor:

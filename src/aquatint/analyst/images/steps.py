@@ -68,17 +68,19 @@ def _recorded(once: Step, device: torch.device) -> Step:
     """Record a step; a map that cannot be recorded is run step by step."""
     side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(side):
-        for _ in range(WARM_UP):
-            once()
-    torch.cuda.current_stream(device).wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph):
-            result = once()
-    except RuntimeError:
-        torch.cuda.synchronize(device)
-        return once
+    # the first steps try which convolutions are quickest here, and the graph keeps those
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False):
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UP):
+                once()
+        torch.cuda.current_stream(device).wait_stream(side)
+        try:
+            with torch.cuda.graph(graph):
+                result = once()
+        except RuntimeError:
+            torch.cuda.synchronize(device)
+            return once
 
     def replay() -> Tensor:
         graph.replay()

@@ -148,7 +148,7 @@ def _perceptron(
         nn.init.uniform_(layer.weight, -bound, bound)
         nn.init.uniform_(layer.bias, -bound, bound)
     model = nn.Sequential(layers[0], nn.ReLU(), layers[1])
-    solver = torch.optim.Adam(model.parameters(), lr=1e-3)
+    solver = torch.optim.Adam(model.parameters(), lr=1e-3, fused=rows.is_cuda)
     best, waited, batch = math.inf, 0, min(_MLP_BATCH, len(rows))
     for _ in range(epochs):
         total = torch.zeros((), device=rows.device)
