@@ -176,7 +176,7 @@ METHODS = {
     "dp_mepf": Method(
         "DP-MEPF",
         "CIFAR-10, randomly greyed (ResNet18)",
-        lambda schema, place: aq.dp_mepf(schema, resnet(place), split=True, balance="layers"),
+        lambda schema, place: aq.dp_mepf(schema, resnet(place)),
     ),
     "dp_mepf_vgg": Method(
         "DP-MEPF", "ImageNet (VGG16)", lambda schema, place: aq.dp_mepf(schema, vgg(place))
@@ -185,7 +185,7 @@ METHODS = {
         "DP-MEPF as we read the paper",
         "ImageNet (VGG16)",
         lambda schema, place: aq.dp_mepf(schema, vgg(place), stopping=True),
-        {"matching": "moving", "floor": False},
+        {"matching": "moving", "floor": False, "shrink": False},
     ),
 }
 GREYS = ("mnist", "fashion")

@@ -57,17 +57,15 @@ sizes = st.sampled_from([0.0, 1e-30, 1e-12, 1e-3, 1.0, -1.0, 37.5, -1e4, 1e12, 1
     sizes,
     st.sampled_from([(1,), (2,), (1, 2)]),
     st.sampled_from(["rows", "layers"]),
-    st.booleans(),
+    st.sampled_from([{"nonnegative": False}, {"nonnegative": True}, {"split": True}]),
 )
-def test_no_network_and_no_image_exceeds_the_bound(
-    pixels, weight, bias, moments, balance, nonnegative
-):
+def test_no_network_and_no_image_exceeds_the_bound(pixels, weight, bias, moments, balance, signs):
     sighted = Perceptual(
         PublicNetwork.of(Scaling(weight, bias), input_size=2, channels=1),
         layers=[""],
         moments=moments,
         balance=balance,
-        nonnegative=nonnegative,
+        **signs,
     )
     rows = image_rows("image", torch.from_numpy(pixels))
     found, bound, slack = sighted(rows).double(), sighted.bound, 1 + 1e-6

@@ -260,7 +260,7 @@ def test_at_the_noise_floor_nothing_pulls(release):
     loud = replace(target, spread=target.spread * 1e6)
     moved = {}
     for floor in (True, False):
-        chosen = Training(60, 40, 1e-2, 0.9, "batch", floor, 0)
+        chosen = Training(60, 40, 1e-2, 0.9, "batch", floor, False, 0)
         torch.manual_seed(0)
         generator = build("residual", (1, 8, 8), 10, 4, (8, 8))
         before = generator.last.weight.detach().clone()

@@ -43,6 +43,7 @@ def fit_images(
     average: float = AVERAGE,
     matching: Matching = "batch",
     floor: bool = True,
+    shrink: bool = True,
     begin: ImageNetwork | str | Path | None = None,
     checkpoint: str | Path | None = None,
     preview: str | Path | None = None,
@@ -71,6 +72,9 @@ def fit_images(
         ``"batch"`` or ``"moving"``, see `Training`.
     floor
         Whether misfits stop pulling at the noise floor.
+    shrink
+        Whether to take noise off the means of convolutions before anything is fitted to them, by
+        how smooth they are and what channels tell (`denoise`). It reads the release alone.
     begin
         A generator to begin with, or the file of one: trained on a sketch of public images, or on
         an earlier release. It may have other classes.
@@ -102,6 +106,7 @@ def fit_images(
         average=average,
         matching=matching,
         floor=floor,
+        shrink=shrink,
         seed=seed,
     )
     with torch.random.fork_rng():
@@ -115,7 +120,7 @@ def fit_images(
         if torch.device(place).type == "cuda":
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         state = start(network, chosen)
-        matches = [Match(target.to(place), len(shares)) for target in targets]
+        matches = [Match(target.to(place), len(shares), shrink=shrink) for target in targets]
         validation = [Match(target.to(place), len(shares)) for target in aside]
         with track("training", chosen.steps, show=progress) as advance:
             report = _reporter(release, chosen, settings, checkpoint, preview, state, advance)

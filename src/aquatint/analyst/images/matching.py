@@ -18,6 +18,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from aquatint.analyst.images.denoise import denoised
 from aquatint.analyst.images.targets import Target
 from aquatint.errors import ReleaseError
 from aquatint.features.perceptual import Perceptual
@@ -120,10 +121,14 @@ class Match:
         What to match, on the device of the images.
     classes
         How many classes a batch has: sorted, with as many images each.
+    shrink
+        Whether to take noise off the target of convolutions first (see `denoise`).
     """
 
-    def __init__(self, target: Target, classes: int) -> None:
-        self.target, self.classes = target, classes
+    def __init__(self, target: Target, classes: int, *, shrink: bool = False) -> None:
+        self.target, self.classes, self.shrink = target, classes, shrink
+        self.floor = target.spread.square() * target.mean.shape[1]
+        """What noise alone adds to the squared distance, shape (lines,)."""
         self.map = target.map
         self.parts = [target.mean]
         self.held: list[Tensor] = []
@@ -140,13 +145,17 @@ class Match:
         blank = torch.zeros(1, perceptual.network.channels, *perceptual.input_size, device=device)
         with torch.no_grad():
             shapes = [tuple(out.shape[1:]) for out in perceptual.raw_outputs(blank)]
-        parts = []
+        parts, left = [], torch.zeros_like(self.floor)
         for moment in torch.split(self.target.mean, sum(perceptual.sizes), dim=1):
+            if self.shrink:
+                moment, error = denoised(moment, self.target.spread, shapes)  # noqa: PLW2901
+                left = left + error
             for part, shape in zip(
                 torch.split(moment, list(perceptual.sizes), 1), shapes, strict=True
             ):
                 parts.append(self._line(part.view(-1, *shape), perceptual.split))
         self.parts = [part.contiguous() for part in parts]
+        self.floor = left if self.shrink else self.floor
 
     def _line(self, part: Tensor, split: bool) -> Tensor:
         """Flatten a layer's target as its means come: in parts one after the other if fused."""
@@ -215,11 +224,6 @@ class Match:
         length = sum(mean.float().square().sum(dim=1) for mean in means)
         variance = (squared - cast("Tensor", length)) / max(1, each - 1)
         return cast("Tensor", distance) - mix.square() @ variance
-
-    @property
-    def floor(self) -> Tensor:
-        """What noise alone adds to the squared distance, shape (lines,)."""
-        return self.target.spread.square() * self.target.mean.shape[1]
 
 
 def weights_of(matches: Sequence[Match]) -> list[Tensor]:

@@ -43,6 +43,8 @@ class Training:
         average over batches, as DP-MEPF does (GFMN, dos Santos et al. 2019).
     floor
         A line of the target stops pulling once its misfit is down to what noise alone explains.
+    shrink
+        Noise is taken off the means of convolutions first.
     seed
         Draws the start and the batches.
     """
@@ -53,6 +55,7 @@ class Training:
     average: float
     matching: Matching
     floor: bool
+    shrink: bool
     seed: int
 
 
