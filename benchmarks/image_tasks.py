@@ -185,7 +185,7 @@ METHODS = {
         "DP-MEPF as we read the paper",
         "ImageNet (VGG16)",
         lambda schema, place: aq.dp_mepf(schema, vgg(place), stopping=True),
-        {"matching": "moving", "floor": False, "shrink": False},
+        {"matching": "moving", "floor": False},
     ),
 }
 GREYS = ("mnist", "fashion")

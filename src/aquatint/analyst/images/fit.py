@@ -43,7 +43,7 @@ def fit_images(
     average: float = AVERAGE,
     matching: Matching = "batch",
     floor: bool = True,
-    shrink: bool = True,
+    shrink: bool = False,
     begin: ImageNetwork | str | Path | None = None,
     checkpoint: str | Path | None = None,
     preview: str | Path | None = None,
@@ -74,7 +74,8 @@ def fit_images(
         Whether misfits stop pulling at the noise floor.
     shrink
         Whether to take noise off the means of convolutions before anything is fitted to them, by
-        how smooth they are and what channels tell (`denoise`). It reads the release alone.
+        how smooth they are and what channels tell (`denoise`). It reads the release alone. Where
+        noise is large, it takes off what tells classes apart as well.
     begin
         A generator to begin with, or the file of one: trained on a sketch of public images, or on
         an earlier release. It may have other classes.
