@@ -268,11 +268,8 @@ def count_sets(codes: Tensor, lines: Tensor, strides: Tensor, starts: Tensor, di
     ----------
     codes
         The cell of each row in each column, int32, shape (columns, n), checked to be in range.
-    lines, strides, starts
-        For each set its columns, what one step of each adds, and where its cells begin; int64,
-        shapes (sets, width) and (sets,).
-    dim
-        The number of cells of all sets.
+    lines, strides, starts, dim
+        As `counting.Layout` has them, and the number of cells of all sets.
     """
     counts = torch.zeros(dim, dtype=torch.int64, device=codes.device)
     sets, width = lines.shape
