@@ -216,7 +216,7 @@ def measure(kernels: Kernels) -> Result:
             kernels.fourier(some, **shape)
 
     shapes = [
-        {}, {"tiles": 32}, {"tiles": 128}, {"registers": 128}, {"rows": 8, "frequencies": 64},
+        {}, {"tiles": 16}, {"tiles": 64}, {"rows": 8, "frequencies": 64},
         {"rows": 4, "frequencies": 64}, {"rows": 8, "frequencies": 32},
     ]  # fmt: skip
     for changed in shapes:

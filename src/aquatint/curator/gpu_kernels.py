@@ -20,8 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 _EXACTLY = {"enable_fp_fusion": False}
-"""A multiplication and an addition that were joined into one operation would round once, not
-twice."""
+"""A multiplication and an addition that were joined would round once, not twice."""
 _TOGETHER = 32
 """Up to so many columns are multiplied in one go; more of them in blocks of half as many."""
 
@@ -35,18 +34,15 @@ class Shape:
     rows, frequencies
         The tile that is held in registers.
     tiles
-        How many tiles of rows one program adds up: so few that an int32 holds their sum.
+        How many tiles of rows one program adds up: few enough for an int32 to hold their sum.
     warps
         How many warps share a tile.
-    registers
-        How many registers a thread may have; 0 leaves it to the compiler.
     """
 
     rows: int = 4
     frequencies: int = 128
-    tiles: int = 64
+    tiles: int = 32
     warps: int = 1
-    registers: int = 0
 
 
 SHAPE = Shape()
@@ -147,8 +143,7 @@ def fourier_sum(
             known, waves, base, sine, _filled(steps[:, None], shape.rows * shape.tiles, 1),
             total, squared, peak, len(known), width, waves.shape[1],
             columns=known.shape[1], together=together, row_tile=shape.rows,
-            wave_tile=shape.frequencies, tiles=shape.tiles, num_warps=shape.warps,
-            maxnreg=shape.registers or None, **_EXACTLY,
+            wave_tile=shape.frequencies, tiles=shape.tiles, num_warps=shape.warps, **_EXACTLY,
         )  # fmt: skip
     return Summed(total, squared.sum(dim=0)[:count], peak.amax())
 
@@ -273,11 +268,8 @@ def count_sets(codes: Tensor, lines: Tensor, strides: Tensor, starts: Tensor, di
     ----------
     codes
         The cell of each row in each column, int32, shape (columns, n), checked to be in range.
-    lines, strides, starts
-        For each set its columns, what one step of each adds, and where its cells begin; int64,
-        shapes (sets, width) and (sets,).
-    dim
-        The number of cells of all sets.
+    lines, strides, starts, dim
+        As `counting.Layout` has them, and the number of cells of all sets.
     """
     counts = torch.zeros(dim, dtype=torch.int64, device=codes.device)
     sets, width = lines.shape
