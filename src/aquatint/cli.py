@@ -6,6 +6,7 @@ Progress and warnings go to standard error, results to standard output. Exit cod
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import warnings
@@ -283,6 +284,7 @@ def _print_json(data: Any) -> None:
 def main() -> NoReturn:
     """Run the command line; every refusal is one sentence on standard error."""
     warnings.showwarning = _warn
+    gc.set_threshold(100_000, 50, 50)  # imports and schemas leave no cycles: a tenth of the time
     try:
         app(standalone_mode=True)
     except AquatintError as error:

@@ -9,8 +9,8 @@ known and taken off.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ ROWS = 5.0
 """A table that adds up to fewer rows than so many deviations of its noise says nothing."""
 
 
-@dataclass(frozen=True)
-class Strength:
+class Strength(NamedTuple):
     """Two columns, and how strongly they depend on each other."""
 
     first: str
@@ -51,9 +50,8 @@ def counted_strengths(release: Release) -> list[Strength]:
             for (m, n), sets in alike.items():
                 starts = np.array([start for _, _, start in sets])
                 tables = counts[starts[:, None] + np.arange(m * n)].reshape(-1, m, n)
-                strengths = _strengths(tables, deviation)
                 named = ((a, b) for a, b, _ in sets)
-                found |= dict(zip(named, map(float, strengths), strict=True))
+                found |= zip(named, _strengths(tables, deviation).tolist(), strict=True)
     return _sorted(found)
 
 
