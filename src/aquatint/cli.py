@@ -6,7 +6,6 @@ Progress and warnings go to standard error, results to standard output. Exit cod
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 import warnings
@@ -25,6 +24,7 @@ from aquatint.cli_query import query
 from aquatint.cli_report import report
 from aquatint.cli_sample import sample
 from aquatint.cli_serve import serve
+from aquatint.cli_speed import collect_rarely
 from aquatint.cli_spending import unspent_if_interrupted
 from aquatint.cli_studio import studio
 from aquatint.errors import AquatintError
@@ -284,7 +284,7 @@ def _print_json(data: Any) -> None:
 def main() -> NoReturn:
     """Run the command line; every refusal is one sentence on standard error."""
     warnings.showwarning = _warn
-    gc.set_threshold(100_000, 50, 50)  # imports and schemas leave no cycles: a tenth of the time
+    collect_rarely()
     try:
         app(standalone_mode=True)
     except AquatintError as error:

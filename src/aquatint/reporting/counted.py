@@ -51,7 +51,7 @@ def describe_counted(release: Release) -> list[Described]:
             statistics["mean"] = _mean(column, counts / rows, deviation / rows, times)
         if column.missing:
             statistics["missing"] = Answer(**part.iloc[-1].to_dict())
-        histogram = part.set_axis(pd.Index(cells, name=name))
+        histogram = part.set_axis(pd.Index(cells, name=name, dtype=object))
         found.append(Described(name, column, statistics, histogram))
     return found
 

@@ -35,7 +35,7 @@ def column_chart(one: Described, *, tips: bool = True) -> str:
     ranged = isinstance(one.column, RANGED)
     # A missing value has no place on an axis, but among categories it is a bar like another.
     frame = one.histogram.iloc[: one.column.present_cells] if ranged else one.histogram
-    value, low, high = frame[["value", "low", "high"]].to_numpy(dtype=float).T
+    value, low, high = frame.loc[:, "value":"high"].to_numpy(dtype=float).T
     value, low = np.maximum(value, 0.0), np.maximum(low, 0.0)
     if ranged:
         at, edges = axis_form(one.column), edges_of(one.column)

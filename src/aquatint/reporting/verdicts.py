@@ -64,7 +64,8 @@ def signal(block: Block) -> Signal:
     squares = outstanding = 0.0
     for _, sums, deviation in noisy_leaves(block):
         squares += float(sums @ sums) / deviation**2
-        outstanding += np.count_nonzero(np.abs(sums) > STANDS_OUT * deviation)
+        far = STANDS_OUT * deviation
+        outstanding += np.count_nonzero((sums > far) | (sums < -far))
     size = block.map.dim
     above = max(squares / size - 1.0, 0.0)
     share = outstanding / size

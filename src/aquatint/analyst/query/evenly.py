@@ -12,5 +12,5 @@ def evenly(columns: int, count: int, seed: int = 0) -> np.ndarray:
 
     SciPy has them too, but takes half a second to import them.
     """
-    drawn = SobolEngine(columns, scramble=True, seed=seed).draw(count, dtype=torch.float64)
-    return np.asarray(drawn.numpy())
+    sobol = SobolEngine(columns, scramble=True, seed=seed)  # type: ignore[no-untyped-call]  # torch
+    return np.asarray(sobol.draw(count, dtype=torch.float64).numpy())
