@@ -38,6 +38,8 @@ def describe_counted(release: Release) -> list[Described]:
     times = wide_of(release)
     known = histograms(release.blocks)
     counted = {name: known[name] for name in release.schema.columns if name in known}
+    if not counted:
+        return []
     shares = np.concatenate([counts for counts, _ in counted.values()]) / rows
     noise = np.concatenate([np.full(len(counts), sd) for counts, sd in counted.values()])
     table = _table(np.maximum(shares, 0.0), np.hypot(noise, shares * unsure) / rows, times)
