@@ -65,7 +65,7 @@ def column(visit: Visit, session: Session) -> Response:
     place, changed = _column(visit, session)
     session.columns[place] = changed
     person = _privacy(visit.form).get("person")
-    shown = {"column": changed, "place": place, "checked": False, "person": person}
+    shown: dict[str, Any] = {"column": changed, "place": place, "checked": False, "person": person}
     return visit.show("_column.html", **shown, **_lists())
 
 
