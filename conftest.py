@@ -24,6 +24,8 @@ from hypothesis import settings
 from sybil import Document, Example
 from sybil.parsers.myst import CodeBlockParser, PythonCodeBlockParser
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers share the cores
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).parent
 settings.register_profile("aquatint", deadline=None)  # a busy machine is not a failure
 settings.load_profile("aquatint")

@@ -2,6 +2,8 @@
 
 Paints are the browser's own first contentful paint, counted from the start of the navigation. A
 click counts from the click to the result on the page. Fits are over by then; they are timed too.
+Of a made-up release of 300 columns, the paints without fits, and the whole command that writes its
+report are timed.
 
     python benchmarks/pages.py            # needs Adult (see datasets.py), chromium and playwright
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -28,6 +31,7 @@ from aquatint.web.server import in_background
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from browsing import FLAGS, Browsing, chromium
+from wide_release import wide_release
 
 RESULTS = Path(__file__).parent / "results" / "pages.json"
 REPEATS = 5
@@ -53,10 +57,33 @@ def main() -> None:
             visit = Browsing(browser, address, Path(folder))
             found |= {"paint_ms": _paints(visit), "click_ms": _clicks(visit)}
             browser.close()
+        found |= _wide(Path(folder))
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     found["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, load {load}"
     RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))
+
+
+def _wide(folder: Path) -> dict[str, Any]:
+    """Time the pages and the report of 300 columns, all 44,850 pairs counted."""
+    made, report = folder / "wide.aqt", folder / "wide.html"
+    wide_release(300).save(made)
+    times = []
+    for _ in range(REPEATS):
+        begun = perf_counter()
+        subprocess.run([sys.executable, "-m", "aquatint", "report", made, "--quiet"], check=True)
+        times.append(perf_counter() - begun)
+    app = analyst_app([made], fit=False)
+    with in_background(app) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        paints = _paints(Browsing(browser, address, folder))
+        browser.close()
+    seconds = [round(median(times), 2), round(max(times), 2)]
+    return {
+        "wide_paint_ms": paints,
+        "wide_report_s": seconds,
+        "wide_report_bytes": report.stat().st_size,
+    }
 
 
 def _paints(visit: Browsing) -> dict[str, list[float]]:

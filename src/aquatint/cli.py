@@ -24,6 +24,7 @@ from aquatint.cli_query import query
 from aquatint.cli_report import report
 from aquatint.cli_sample import sample
 from aquatint.cli_serve import serve
+from aquatint.cli_speed import collect_rarely
 from aquatint.cli_spending import unspent_if_interrupted
 from aquatint.cli_studio import studio
 from aquatint.errors import AquatintError
@@ -283,6 +284,7 @@ def _print_json(data: Any) -> None:
 def main() -> NoReturn:
     """Run the command line; every refusal is one sentence on standard error."""
     warnings.showwarning = _warn
+    collect_rarely()
     try:
         app(standalone_mode=True)
     except AquatintError as error:

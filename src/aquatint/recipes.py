@@ -13,7 +13,6 @@ from math import comb, pi, prod, sqrt
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
 from aquatint.accounting import gaussian_mu
 from aquatint.errors import PlanError
@@ -133,6 +132,8 @@ def feature_count(
     least, most = sqrt(FEWEST_FEATURES), sqrt(MOST_FEATURES)
     if slope(least) >= 0 or slope(most) <= 0:
         return FEWEST_FEATURES if slope(least) >= 0 else MOST_FEATURES
+    from scipy.optimize import brentq  # half a second, for this alone
+
     return 2 * round(float(brentq(slope, least, most)) ** 2 / 2)
 
 

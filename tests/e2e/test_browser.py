@@ -320,6 +320,7 @@ def spend(page, epsilon):
 def declare_as_told(page) -> None:
     """Do what the tutorial's first table says, and leave the other columns out."""
     told = {row[0]: row[1:] for row in table_of(WALK, "column")}
+    page.wait_for_load_state()
     names = page.locator("fieldset.column > legend").all_inner_texts()
     assert set(told) < set(names)
     for place, name in enumerate(names):
@@ -437,6 +438,7 @@ def test_data_that_does_not_fit_spends_nothing(studio):
     page = studio.open("/")
     page.click("text=bad.csv")
     page.wait_for_selector("#name")
+    page.wait_for_load_state()  # a choice that is made before the script is there changes nothing
     page.select_option("#kind0", "integer")
     page.wait_for_selector("#low0")
     page.fill("#low0", "0")

@@ -123,10 +123,28 @@ def test_help_is_quick():
     assert used < 0.5 or waited < 0.5, f"{used:.2f} s of processor time, {waited:.2f} s in all"
 
 
-@pytest.mark.parametrize("heavy", ["torch", "pyarrow", "opendp", "scipy", "numpy", "pydantic"])
-def test_help_loads_nothing_heavy(heavy):
-    probe = f"import sys, aquatint.cli; sys.exit({heavy!r} in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
+def loaded(arguments, cwd):
+    """Give the modules that a command has imported when it ends."""
+    probe = "import atexit, sys; atexit.register(lambda: print('loaded', *sys.modules)); "
+    probe += f"sys.argv = {['aquatint', *arguments]!r}; from aquatint.cli import main; main()"
+    given = {"capture_output": True, "text": True, "cwd": cwd}
+    said = subprocess.run([sys.executable, "-c", probe], check=True, **given).stdout
+    return set(said.splitlines()[-1].split()[1:])
+
+
+def test_help_loads_nothing_heavy(tmp_path):
+    heavy = {"torch", "pyarrow", "opendp", "scipy", "numpy", "pydantic"}
+    assert not heavy & loaded(["--help"], tmp_path)
+
+
+def test_a_report_loads_only_what_it_needs(folder, run):
+    run([*folder.sketch(), "--quiet"])
+    found = loaded(["report", "out.aqt", "--quiet"], folder.path)
+    assert {"torch", "pandas", "jinja2", "aquatint.reporting.front"} <= found
+    heavy = {"scipy.optimize", "scipy.stats", "sklearn", "opendp", "polars", "matplotlib"}
+    heavy |= {"torch._dynamo", "sympy", "starlette", "rich.progress", "numba"}
+    assert not heavy & found
+    assert not {"aquatint.curator", "aquatint.evaluate", "aquatint.web"} & found
 
 
 @pytest.mark.parametrize(

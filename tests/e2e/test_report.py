@@ -1,6 +1,7 @@
 """`aquatint report` from end to end: one safe page, or one sentence and no file."""
 
 import re
+import resource
 import time
 from html.parser import HTMLParser
 
@@ -230,13 +231,17 @@ def test_a_hostile_file_is_refused_before_anything_is_drawn(folder, run):
     assert "bad.html" not in folder.files()
 
 
-def test_three_hundred_columns_take_five_seconds_and_two_megabytes(tmp_path):
-    """The clock is the processor's: other work on the machine does not count."""
+def test_three_hundred_columns_take_five_seconds_and_two_megabytes(folder):
+    """The whole command, imports and all; the processor's clock counts where others are at work."""
     release = wide_release(300)
-    aq.report(wide_release(4), tmp_path / "first.html", progress=False)  # imports what is needed
-    start = time.process_time()
-    path = aq.report(release, tmp_path / "x.html", progress=False)
-    assert time.process_time() - start < 5
+    release.save(folder.path / "wide.aqt")
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = folder.spawn(["report", "wide.aqt"])
+    waited, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert (done.code, done.err) == (0, "")
+    assert min(used, waited) < 5, f"{used:.2f} s of processor time, {waited:.2f} s in all"
+    path = folder.path / "wide.html"
     assert path.stat().st_size < 2_000_000
     _, words = read(path)
     assert all(name in words for name in release.schema.columns)

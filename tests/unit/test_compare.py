@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 from scipy.stats import binom, chi2, laplace, norm
+from wide_release import wide_release
 
 import aquatint as aq
 from aquatint.analyst.compare.parts import Part, adjusted
@@ -29,6 +30,7 @@ from aquatint.analyst.compare.tails import (
 from aquatint.analyst.compare.waves import either_way
 from aquatint.comparison import holm
 from aquatint.features import Count, by_label, cosines, fourier, onehot, pairs, race
+from aquatint.progress import heard_by
 
 COLUMNS = {
     "age": {"kind": "integer", "bounds": [0, 99]},
@@ -312,6 +314,15 @@ def test_where_says_what_differs_most_and_draws_it(found, tmp_path):
 def test_where_is_refused_where_it_was_not_paid_for(found):
     with pytest.raises(aq.CompareError, match="not paid for"):
         replace(found, differences=()).where()
+
+
+def test_progress_is_told_table_by_table():
+    """Of a wide release it takes a minute."""
+    heard = []
+    with heard_by(lambda *said: heard.append(said)):
+        aq.compare(wide_release(6), wide_release(6, seed=1))
+    assert heard[0] == ("comparing", 0, 6 + 15)
+    assert heard[-1] == ("comparing", 6 + 15, 6 + 15)
 
 
 def test_many_releases_are_compared_by_pairs():

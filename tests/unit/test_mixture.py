@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import aquatint as aq
+from aquatint.analyst.synthesize import fit as fitting
 from aquatint.analyst.synthesize.atoms import Atoms
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.analyst.synthesize.front import load_model
@@ -409,3 +410,18 @@ def test_a_cell_that_noise_made_look_empty_can_be_asked_for():
     model = fit_mixture(release, progress=False)
     assert (model.histogram("a") > 0).all()
     assert model.sample(20, where="a = 4", seed=0)["a"].tolist() == [4] * 20
+
+
+def test_shared_parameters_are_added_up_alike_in_parts_and_at_once(monkeypatch):
+    """Wide tables are worked on some columns at a time; a run never leaves its column."""
+    sizes = {"a": 9, "b": 2, "c": 17, "d": 5, "e": 8}
+    cells = {name: np.arange(size) for name, size in sizes.items()}
+    atoms = Atoms(cells, {name: np.ones(size) for name, size in sizes.items()})
+    (whole,) = fitting._runs(atoms, {"a", "c", "e"})
+    monkeypatch.setattr(fitting, "PART", 12)
+    parts = fitting._runs(atoms, {"a", "c", "e"})
+    assert [part.shape[1] for part in parts] == [11, 17, 5, 8]
+    assert torch.equal(torch.block_diag(*parts), whole)
+    shared = torch.randn(2, 3, len(whole), generator=torch.Generator().manual_seed(0))
+    spread = fitting._spread(shared, parts)
+    assert torch.allclose(spread, shared @ whole, rtol=1e-5, atol=1e-6)

@@ -6,6 +6,7 @@ import shlex
 import pandas as pd
 import pytest
 from web_pages import COLUMNS, Guest, people, released, same, schema
+from wide_release import wide_release
 
 import aquatint as aq
 from aquatint.cli import app as command_line
@@ -287,3 +288,27 @@ def test_the_script_of_others_is_the_one_that_was_vetted():
     ]
     for content in vendored:
         assert hashlib.sha256(content).hexdigest() in re.findall(r"`([0-9a-f]{64})`", said)
+
+
+def test_a_wide_table_is_shown_as_counted_and_its_columns_are_found_by_typing(tmp_path):
+    wide_release(45).save(tmp_path / "wide.aqt")
+    guest = Guest(analyst_app([tmp_path / "wide.aqt"], fit=False))
+    overview = guest.get("/0/").text
+    assert overview.count("<svg") == 45
+    assert "/0/fitting" in overview
+    progress = guest.part("/0/fitting").text
+    assert "questions wait for the model" in progress
+    assert "<svg" not in progress, "charts are not sent again with every sign of progress"
+    asking = guest.get("/0/ask").text
+    assert asking.count('<option value="category 0">') == 1, "one list serves all fields"
+    assert '<select id="of"' not in asking
+    assert '<input id="of" name="of" list="column-names"' in asking
+    assert '<select id="group"' in asking, "23 columns make groups: a plain list will do"
+    guest.learn_secret("/0/ask")
+    wrong = guest.post("/0/ask", part=True, by="lists", statistic="avg", of="number", group="")
+    assert "there is no column" in wrong.text
+
+
+def test_progress_ends_in_better_charts(guest):
+    assert "/0/columns" in guest.part("/0/fitting").text
+    assert "quartile" in guest.part("/0/columns").text

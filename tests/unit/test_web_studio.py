@@ -147,6 +147,29 @@ def test_the_header_tells_names_and_types_and_no_value(guest):
         assert value not in text
 
 
+def test_the_column_that_names_the_person_needs_no_bounds(guest):
+    """A blank one is no problem of the form, whether it is checked alone or with the whole."""
+    guest.post("/pick", path="people.csv")
+    blank = DECLARED | {"keep.1": "on", "kind.1": "numeric", "low.1": "", "high.1": ""}
+    person = {"protects": "all rows of one person", "person": "hours"}
+    assert "names the person" in guest.post("/check/1", part=True, **blank | person).text
+    assert "names the person" in guest.post("/column/1", part=True, **blank | person).text
+    other = guest.post("/schema", **blank | person | {"low.0": ""})
+    assert other.status_code == 422
+    assert "names the person" in other.text
+    assert other.text.count('class="problem"') == 2  # of the whole, and of age
+    assert guest.post("/schema", **blank | person).headers["location"] == "/budget"
+
+
+def test_where_rows_are_protected_no_person_has_to_be_named(guest):
+    guest.post("/pick", path="people.csv")
+    left_over = DECLARED | {"person": "hours", "max_rows": "many"}
+    assert guest.post("/schema", **left_over).headers["location"] == "/budget"
+    assert guest.post("/schema", **DECLARED | {"person": ""}).headers["location"] == "/budget"
+    text = guest.post("/check/1", part=True, **left_over | {"keep.1": "on", "low.1": ""}).text
+    assert 'class="problem"' in text
+
+
 def test_every_kind_is_checked_by_the_schema_itself():
     for kind in KINDS:
         blank = ColumnDraft("x", kind)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import prod
 from typing import ClassVar
 
@@ -123,12 +123,9 @@ class Marginals(FeatureMap):
     @cached_property
     def offsets(self) -> tuple[int, ...]:
         """Where the cells of each set begin."""
-        starts = [0]
-        for size in self.sizes[:-1]:
-            starts.append(starts[-1] + size)
-        return tuple(starts)
+        return tuple(accumulate(self.sizes[:-1], initial=0))
 
-    @property
+    @cached_property
     def dim(self) -> int:
         return sum(self.sizes)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from aquatint.features import leaves
 from aquatint.features.algebra import Scaled
 from aquatint.features.base import FeatureMap
 from aquatint.features.marginals import Marginals
@@ -15,11 +14,8 @@ from aquatint.release.model import Block
 
 def noisy_leaves(block: Block) -> Iterable[tuple[FeatureMap, np.ndarray, float]]:
     """Give each leaf of a block with its noisy sum and the noise's standard deviation."""
-    start = 0
-    for leaf in leaves(block.map):
-        place = slice(start, start + leaf.dim)
-        start += leaf.dim
-        yield leaf, block.sum[place], float(block.stderr[place][0])
+    for (leaf, place), deviation in zip(block.places, block.deviations, strict=True):
+        yield leaf, block.sum[place], deviation
 
 
 def counting_parts(block: Block) -> Iterable[tuple[Marginals, np.ndarray, float]]:
@@ -27,7 +23,7 @@ def counting_parts(block: Block) -> Iterable[tuple[Marginals, np.ndarray, float]
     for leaf, sums, deviation in noisy_leaves(block):
         plain, weight = unscaled(leaf)
         if isinstance(plain, Marginals):
-            yield plain, sums / weight, deviation / weight
+            yield plain, sums if weight == 1 else sums / weight, deviation / weight
 
 
 def unscaled(leaf: FeatureMap) -> tuple[FeatureMap, float]:

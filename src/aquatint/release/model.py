@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from math import sqrt
 from pathlib import Path
 from typing import Literal
@@ -57,16 +58,28 @@ class Block:
     @cached_property
     def sum(self) -> np.ndarray:
         """The noisy sum of the features, in units of the feature."""
-        return np.asarray(self.integers / self.steps)
+        parts = [self.integers[place] / grid_of(leaf).steps for leaf, place in self.places]
+        return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+    @cached_property
+    def places(self) -> list[tuple[FeatureMap, slice]]:
+        """Where the numbers of each leaf of the map stand."""
+        parts = leaves(self.map)
+        ends = list(accumulate((leaf.dim for leaf in parts), initial=0))
+        return [(leaf, slice(*span)) for leaf, span in zip(parts, pairwise(ends), strict=True)]
 
     @cached_property
     def stderr(self) -> np.ndarray:
         """The standard deviation of the noise of every coordinate, in units of the feature."""
+        parts = zip(leaves(self.map), self.deviations, strict=True)
+        return np.concatenate([np.full(leaf.dim, deviation) for leaf, deviation in parts])
+
+    @cached_property
+    def deviations(self) -> tuple[float, ...]:
+        """The standard deviation of the noise of each leaf, in units of the feature."""
         spread = 1.0 if self.noise == "discrete gaussian" else sqrt(2.0)
         parts = zip(leaves(self.map), self.scales, strict=True)
-        return np.concatenate(
-            [np.full(leaf.dim, spread * s / grid_of(leaf).steps) for leaf, s in parts]
-        )
+        return tuple(spread * scale / grid_of(leaf).steps for leaf, scale in parts)
 
     def noised(self, privacy: Privacy) -> list[Noised]:
         """Recompute what accounting needs from the map, the neighbours and the noise."""

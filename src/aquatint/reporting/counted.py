@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import numpy as np
 import pandas as pd
 
@@ -38,22 +36,33 @@ def describe_counted(release: Release) -> list[Described]:
     """
     rows, unsure = rows_of(release)
     times = wide_of(release)
-    found = []
-    for name, (counts, deviation) in histograms(release.blocks).items():
-        column = release.schema.columns[name]
-        shares = counts / rows
-        error = np.hypot(deviation, shares * unsure) / rows
-        answers = [_answer(s, e, times, low=0.0) for s, e in zip(shares, error, strict=True)]
-        cells = pd.Index(release.schema.cell_names(name), name=name)
-        histogram = pd.DataFrame([asdict(a) for a in answers], index=cells)
+    known = histograms(release.blocks)
+    counted = {name: known[name] for name in release.schema.columns if name in known}
+    if not counted:
+        return []
+    shares = np.concatenate([counts for counts, _ in counted.values()]) / rows
+    noise = np.concatenate([np.full(len(counts), sd) for counts, sd in counted.values()])
+    table = _table(np.maximum(shares, 0.0), np.hypot(noise, shares * unsure) / rows, times)
+    found, start = [], 0
+    for name, (counts, deviation) in counted.items():
+        column, cells = release.schema.columns[name], release.schema.cell_names(name)
+        part = table.iloc[start : start + len(cells)]
+        start += len(cells)
         statistics = {}
         if isinstance(column, RANGED):
-            statistics["mean"] = _mean(column, shares, deviation / rows, times)
+            statistics["mean"] = _mean(column, counts / rows, deviation / rows, times)
         if column.missing:
-            statistics["missing"] = answers[-1]
+            statistics["missing"] = Answer(**part.iloc[-1].to_dict())
+        histogram = part.set_axis(pd.Index(cells, name=name, dtype=object))
         found.append(Described(name, column, statistics, histogram))
-    order = {name: i for i, name in enumerate(release.schema.columns)}
-    return sorted(found, key=lambda one: order[one.name])
+    return found
+
+
+def _table(shares: np.ndarray, error: np.ndarray, times: float) -> pd.DataFrame:
+    """Put all columns' shares into one table: a table for each of them takes far longer."""
+    ends = {"low": np.maximum(shares - times * error, 0.0), "high": shares + times * error}
+    known = {"value": shares, **ends, "stderr": error}
+    return pd.DataFrame({**known, "how": "exact linear", "mostly": "noise"})
 
 
 def _mean(column: object, shares: np.ndarray, deviation: float, times: float) -> Answer:
@@ -64,10 +73,5 @@ def _mean(column: object, shares: np.ndarray, deviation: float, times: float) ->
     total = max(float(present.sum()), 1e-9)
     mean = float(present @ middle) / total
     error = float(deviation * np.sqrt(((middle - mean) ** 2).sum())) / total
-    return _answer(mean, error, times)
-
-
-def _answer(value: float, error: float, times: float, low: float = -np.inf) -> Answer:
-    value = max(float(value), low)
-    ends = (max(value - times * error, low), value + times * error)
-    return Answer(value, *ends, float(error), "exact linear", "noise")
+    ends = (mean - times * error, mean + times * error)
+    return Answer(mean, *ends, error, "exact linear", "noise")

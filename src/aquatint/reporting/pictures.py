@@ -35,7 +35,7 @@ def column_chart(one: Described, *, tips: bool = True) -> str:
     ranged = isinstance(one.column, RANGED)
     # A missing value has no place on an axis, but among categories it is a bar like another.
     frame = one.histogram.iloc[: one.column.present_cells] if ranged else one.histogram
-    value, low, high = (frame[what].to_numpy(dtype=float) for what in ("value", "low", "high"))
+    value, low, high = frame.loc[:, "value":"high"].to_numpy(dtype=float).T
     value, low = np.maximum(value, 0.0), np.maximum(low, 0.0)
     if ranged:
         at, edges = axis_form(one.column), edges_of(one.column)
@@ -47,6 +47,14 @@ def column_chart(one: Described, *, tips: bool = True) -> str:
 def axis_form(column: Column) -> Format:
     """Give how a place on a column's axis is written: a date as a date, and numbers short."""
     return partial(readable, column) if isinstance(column, (Date, Datetime)) else brief
+
+
+def spread_form(column: Column) -> Format:
+    """Give how a difference of a column's numbers is written: of dates, in days."""
+    if not isinstance(column, (Date, Datetime)):
+        return short_number
+    to_day = 1 if isinstance(column, Date) else 86_400
+    return lambda number: f"{short_number(number / to_day)} days"
 
 
 def edges_of(column: Column) -> np.ndarray:
@@ -105,6 +113,11 @@ def _grouped(model: Mixture, name: str) -> tuple[list[str], np.ndarray]:
     return labels, np.stack([cells[:, p].sum(1) for p in parts], axis=1)
 
 
+def _hundredths(number: float) -> str:
+    """Write a correlation; next to nothing has no sign."""
+    return f"{number:z.2f}"
+
+
 def correlation_charts(found: pd.DataFrame, most: int) -> tuple[str, str]:
     """Draw correlations as a map, and the strongest of them with their intervals."""
     names = list(dict.fromkeys([*found["first"], *found["second"]]))
@@ -115,7 +128,7 @@ def correlation_charts(found: pd.DataFrame, most: int) -> tuple[str, str]:
         i, j = place[line["first"]], place[line["second"]]
         matrix[i, j] = matrix[j, i] = line["value"]
         sure[i, j] = sure[j, i] = line["low"] > 0 or line["high"] < 0
-    form = "{:.2f}".format
+    form = _hundredths
     whole = heat_map(
         matrix, names, names, title="Correlations", signed=True, most=1.0, sure=sure, form=form
     )
@@ -128,7 +141,7 @@ def correlation_charts(found: pd.DataFrame, most: int) -> tuple[str, str]:
 
 def statistics_of(one: Described) -> list[tuple[str, str, str]]:
     """Give a column's statistics as words: name, value, and interval."""
-    forms: dict[str, Format] = {"missing": percent, "standard deviation": short_number}
+    forms: dict[str, Format] = {"missing": percent, "standard deviation": spread_form(one.column)}
     lines = []
     for what, answer in one.statistics.items():
         form = forms.get(what, partial(readable, one.column))

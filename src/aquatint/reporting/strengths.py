@@ -9,10 +9,11 @@ known and taken off.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.release.histograms import counting_parts
@@ -26,8 +27,7 @@ ROWS = 5.0
 """A table that adds up to fewer rows than so many deviations of its noise says nothing."""
 
 
-@dataclass(frozen=True)
-class Strength:
+class Strength(NamedTuple):
     """Two columns, and how strongly they depend on each other."""
 
     first: str
@@ -49,11 +49,10 @@ def counted_strengths(release: Release) -> list[Strength]:
                     a, b = columns
                     alike[part.counted[a], part.counted[b]].append((a, b, start))
             for (m, n), sets in alike.items():
-                starts = np.array([start for _, _, start in sets])
-                tables = counts[starts[:, None] + np.arange(m * n)].reshape(-1, m, n)
-                strengths = _strengths(tables, deviation)
+                starts = [start for _, _, start in sets]
+                tables = sliding_window_view(counts, m * n)[starts].reshape(-1, m, n)
                 named = ((a, b) for a, b, _ in sets)
-                found |= dict(zip(named, map(float, strengths), strict=True))
+                found |= zip(named, _strengths(tables, deviation).tolist(), strict=True)
     return _sorted(found)
 
 
@@ -78,10 +77,13 @@ def _strengths(tables: np.ndarray, noise: float) -> np.ndarray:
     totals = tables.sum((1, 2))
     known = totals > ROWS * noise * np.sqrt(m * n)
     totals = np.where(known, totals, 1.0)
-    shares, variance = tables / totals[:, None, None], (noise / totals) ** 2
-    first, second = shares.sum(2), shares.sum(1)
+    variance = (noise / totals) ** 2
+    first, second = tables.sum(2) / totals[:, None], tables.sum(1) / totals[:, None]
     a, b = (first**2).sum(1), (second**2).sum(1)
-    above = ((shares - first[:, :, None] * second[:, None, :]) ** 2).sum((1, 2))
+    # Σ(p_ab − p_a·p_b)², multiplied out: no other table of this size is made for it.
+    squares = np.einsum("kab,kab->k", tables, tables) / totals**2
+    crossed = ((first[:, None, :] @ tables)[:, 0] * second).sum(1) / totals
+    above = squares - 2 * crossed + a * b
     trace, longest = (m - 2 + m * a) * (n - 2 + n * b), m * a * n * b
     above = above - variance * trace
     chance = 2 * variance * (np.sqrt(SURE * longest * trace) + SURE * longest)

@@ -33,7 +33,8 @@ def clean(text: object) -> str:
     >>> clean("age\u202egnp.exe")
     'age\\u202egnp.exe'
     """
-    return "".join(_shown(c) for c in str(text))
+    written = str(text)
+    return written if written.isprintable() else "".join(map(_shown, written))
 
 
 def _shown(letter: str) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from aquatint.analyst.query.describe import Described
 from aquatint.columns import RANGED
 from aquatint.features import Count
-from aquatint.release.histograms import counting_parts
+from aquatint.release.histograms import counting_parts, noisy_leaves
 from aquatint.release.model import Block, Release
 from aquatint.reporting.charts import brief, percent
 from aquatint.reporting.counted import rows_of, wide_of
@@ -61,11 +61,15 @@ class Signal:
 
 def signal(block: Block) -> Signal:
     """Set a block's numbers against its noise, whose part of the squares is known."""
-    scaled = block.sum / block.stderr
-    above = max(float((scaled**2).mean()) - 1.0, 0.0)
-    share = float((np.abs(scaled) > STANDS_OUT).mean())
-    size = (block.map.dim, float(block.stderr[0]))
-    return Signal(block.name, block.map.kind, *size, above**0.5, share)
+    squares = outstanding = 0.0
+    for _, sums, deviation in noisy_leaves(block):
+        squares += float(sums @ sums) / deviation**2
+        far = STANDS_OUT * deviation
+        outstanding += np.count_nonzero((sums > far) | (sums < -far))
+    size = block.map.dim
+    above = max(squares / size - 1.0, 0.0)
+    share = outstanding / size
+    return Signal(block.name, block.map.kind, size, block.deviations[0], above**0.5, share)
 
 
 def verdicts(

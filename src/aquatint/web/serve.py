@@ -32,6 +32,8 @@ def analyst_app(paths: Sequence[str | Path], *, fit: bool = True) -> Starlette:
         Whether to fit models as soon as the server starts.
     """
     shelf = Shelf([Path(path) for path in paths])
+    for opened in shelf.opened:
+        overview.prepare(opened)
     shared: dict[str, Any] = {
         "app": "serve",
         "releases": shelf.opened,
@@ -62,6 +64,7 @@ def _routes(shelf: Shelf, shared: dict[str, Any]) -> list[BaseRoute]:
     pages: list[tuple[str, Handler, str]] = [
         ("/", lambda visit: visit.go("/0/"), "GET"),
         ("/{place:int}/", of_one(overview.page), "GET"),
+        ("/{place:int}/fitting", of_one(overview.fitting), "GET"),
         ("/{place:int}/columns", of_one(overview.columns), "GET"),
         ("/{place:int}/ask", of_one(ask.page), "GET"),
         ("/{place:int}/ask", of_one(ask.answer), "POST"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from aquatint.analyst.compare.parts import Part, adjusted
-from aquatint.analyst.compare.sides import Shared, Sides, checked, shared
+from aquatint.analyst.compare.sides import Shared, Sides, checked, plain_leaves, shared
 from aquatint.analyst.compare.tables import hash_tables, table_part, tables
 from aquatint.analyst.compare.waves import (
     bounded_parts,
@@ -21,8 +21,10 @@ from aquatint.analyst.compare.whitened import whitened_part
 from aquatint.comparison import CompareError, Comparison, Difference, holm
 from aquatint.features.cosines import Cosines
 from aquatint.features.fourier import Fourier
+from aquatint.features.marginals import Marginals
 from aquatint.features.moments import SecondMoment
 from aquatint.features.race import Race
+from aquatint.progress import track
 from aquatint.release.model import Release
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def compare(
     alpha: float = 0.01,
     conservative: bool = False,
     method: Method = "auto",
+    progress: bool = True,
 ) -> Comparison:
     """Test whether two datasets differ, from their releases alone and at no privacy cost.
 
@@ -54,6 +57,8 @@ def compare(
         ``"whitened"`` tests means by their noisy second moments, which plans like `me_test`
         release. ``"parts"`` looks at every table, frequency and column that both releases hold.
         ``"auto"`` takes means with second moments whole and everything else part by part.
+    progress
+        Show progress on a terminal when it takes longer than two seconds.
 
     Returns
     -------
@@ -80,7 +85,11 @@ def compare(
         msg = f"the method must be one of {', '.join(get_args(Method))}, got {method!r}"
         raise CompareError(msg)
     sides = checked(first, second)
-    found = list(_parts(sides, method, conservative=conservative))
+    found = []
+    with track("comparing", _looks_at(first), show=progress) as advance:
+        for part in _parts(sides, method, conservative=conservative):
+            found.append(part)
+            advance(1)
     if not found:
         what = "means with their second moments" if method == "whitened" else "features"
         msg = f"the releases have no {what} in common: make both by one plan, shared as a file"
@@ -176,6 +185,12 @@ def _looks(
             yield table_part(sides, table, conservative=conservative)
     else:
         yield from bounded_parts(sides, found, conservative=conservative)
+
+
+def _looks_at(release: Release) -> int:
+    """Give about how many parts there are to look at: nearly all of very many are tables."""
+    leaves = (leaf for leaf, _, _ in plain_leaves(release))
+    return sum(len(leaf.sets) if isinstance(leaf, Marginals) else 1 for leaf in leaves)
 
 
 def _differences(found: list[Part]) -> tuple[Difference, ...]:

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.special import ndtri
 
+from aquatint.analyst.query.evenly import evenly
 from aquatint.analyst.query.moments import How, Moments
 from aquatint.analyst.query.statistics import Statistic
 
@@ -94,10 +95,7 @@ def _draws(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 def _normal(size: int) -> np.ndarray:
     if size == 0:
         return np.zeros((1, 0))
-    from scipy.stats import qmc  # a third of a second, for correlations and the like alone
-
-    points = qmc.Sobol(size, seed=0).random(DRAWS)
-    return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
+    return np.asarray(ndtri(np.clip(evenly(size, DRAWS), 1e-9, 1 - 1e-9)))
 
 
 def _spreads(

@@ -8,7 +8,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,16 +71,35 @@ class Counted:
         found = []
         for block in self.release.blocks:
             for part, counts, deviation in counting_parts(block):
-                found += [_table(part, columns, counts, deviation) for columns in part.sets]
+                groups = _groups(part)
+                found += [_table(part, s, groups, counts, deviation) for s in part.sets]
         return found
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """In which tables each column is: of a wide release, few of very many."""
+        found: dict[str, list[int]] = {}
+        for place, table in enumerate(self.tables):
+            for name in table.columns:
+                found.setdefault(name, []).append(place)
+        return found
+
+    def _with(self, columns: Iterable[str]) -> list[int]:
+        """Give the places of the tables that hold one of the columns, or several."""
+        return sorted({place for name in columns for place in self._places.get(name, ())})
+
+    @cached_property
+    def _totals(self) -> np.ndarray:
+        """What every table adds up to, and the variance of that: shape (tables, 2)."""
+        found = [(float(t.counts.sum()), t.variance * t.counts.size) for t in self.tables]
+        return np.array(found).reshape(-1, 2)
 
     def over(self, columns: tuple[str, ...]) -> list[Table]:
         """Give what is known of some columns' joint counts: independent tables, pooled."""
         pooled: dict[tuple[tuple[str, ...], tuple[Groups, ...]], tuple[np.ndarray, float]] = {}
-        for place, table in enumerate(self.tables):
+        for place in self._with(columns):
+            table = self.tables[place]
             common = tuple(name for name in columns if name in table.columns)
-            if not common:
-                continue
             if (place, common) not in self._known:
                 self._known[place, common] = table.onto(common)
             part = self._known[place, common]
@@ -95,25 +114,28 @@ class Counted:
         """Give the number of rows and its variance, from all but the tables of these columns."""
         if self.release.rows is not None:
             return float(self.release.rows), 0.0
-        found = [
+        counted = [
             (float(b.sum[0]), float(b.stderr[0]) ** 2)
             for b in self.release.blocks
             if isinstance(b.map, Count)
         ]
-        found += [
-            (float(t.counts.sum()), t.variance * t.counts.size)
-            for t in self.tables
-            if not set(columns) & set(t.columns)
-        ]
-        value, variance = np.array(found).T
+        apart = np.delete(self._totals, self._with(columns), axis=0)
+        value, variance = np.concatenate([np.array(counted).reshape(-1, 2), apart]).T
         total = float((1 / variance).sum())
         return max(float((value / variance).sum()) / total, 1.0), 1 / total
 
 
+def _groups(part: Marginals) -> dict[str, Groups]:
+    return {name: tuple(part.merged.get(name, range(cells))) for name, cells in part.columns}
+
+
 def _table(
-    part: Marginals, columns: tuple[str, ...], counts: np.ndarray, deviation: float
+    part: Marginals,
+    columns: tuple[str, ...],
+    groups: Mapping[str, Groups],
+    counts: np.ndarray,
+    deviation: float,
 ) -> Table:
-    cells = dict(part.columns)
     shape = [part.counted[name] for name in columns]
-    groups = tuple(tuple(part.merged.get(name, range(cells[name]))) for name in columns)
-    return Table(columns, groups, counts[part.set_slice(columns)].reshape(shape), deviation**2)
+    of_cells = tuple(groups[name] for name in columns)
+    return Table(columns, of_cells, counts[part.set_slice(columns)].reshape(shape), deviation**2)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats.qmc import Sobol
 
+from aquatint.analyst.query.evenly import evenly
 from aquatint.analyst.query.functions import Function
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.synthesize.atoms import widths_and_edges
@@ -113,8 +113,7 @@ def drawn(model: Mixture, count: int, seed: int = 0) -> Draws:
 
     The first coordinate of a point chooses the component, each other one the value of a column.
     """
-    sobol = Sobol(len(model.schema.columns) + 1, seed=seed)
-    points = sobol.random_base2((count - 1).bit_length())[:count]
+    points = evenly(len(model.schema.columns) + 1, count, seed)
     cumulated = np.cumsum(model.weights) / model.weights.sum()
     component = np.minimum(np.searchsorted(cumulated, points[:, 0]), len(cumulated) - 1)
     codes, places = {}, {}

@@ -27,6 +27,7 @@ from aquatint.analyst.synthesize.mixture import (
     check_same_table,
     fit_mixture,
 )
+from aquatint.analyst.synthesize.threads import one_thread
 from aquatint.columns import RANGED
 from aquatint.errors import DataError, ReleaseError
 from aquatint.features import Count
@@ -152,7 +153,10 @@ class Query:
             ask(schema, text)  # what is wrong with a question is said before anything is fitted
         question = ask(schema, text, self._masses)
         found = []
-        with track("asking", len(question.names), show=self._progress) as advance:
+        with (
+            one_thread(),
+            track("asking", len(question.names), show=self._progress) as advance,
+        ):
             for item in range(len(question.names)):
                 found.append(self._answers(question, item))
                 advance(1)
@@ -236,9 +240,10 @@ class Query:
         question = ask(schema, _select("count(*)", where), self._masses)
         cells = question.conditions
         parts = [mean_of(cells.in_cell(column, c).true, question.where) for c in range(size)]
-        moments = self._moments([part.functions for part in parts], cells.known)
-        found = zip(parts, moments, strict=True)
-        lines = [asdict(answer(part, here, self.level)) for part, here in found]
+        with one_thread():
+            moments = self._moments([part.functions for part in parts], cells.known)
+            found = zip(parts, moments, strict=True)
+            lines = [asdict(answer(part, here, self.level)) for part, here in found]
         return pd.DataFrame(lines, index=pd.Index(schema.cell_names(column), name=column))
 
     def covariance(self, columns: Iterable[str] | None = None) -> pd.DataFrame:

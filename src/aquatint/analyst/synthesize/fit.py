@@ -17,6 +17,8 @@ from aquatint.progress import Advance
 
 SCALES = (2, 4, 8)
 """Neighbouring atoms of a column with an order also share parameters, in runs of these lengths."""
+PART = 512
+"""So many atoms are looked at together when those parameters are added up."""
 
 
 @dataclass(frozen=True)
@@ -80,17 +82,18 @@ def fit(
     generator = torch.Generator().manual_seed(seed)
     start = torch.from_numpy(np.log(np.maximum(shares, 1e-5))).float()
     runs = _runs(atoms, ordered)
-    jitter = effort.jitter / (1 + float(runs.sum()) / atoms.total) ** 0.5
+    covered = sum(float(part.sum()) for part in runs)
+    jitter = effort.jitter / (1 + covered / atoms.total) ** 0.5
 
     def drawn(count: int) -> Tensor:
         normal = torch.randn(effort.fits, effort.components, count, generator=generator)
         return normal.mul_(jitter).requires_grad_()
 
-    own, shared = drawn(atoms.total), drawn(len(runs))
+    own, shared = drawn(atoms.total), drawn(sum(map(len, runs)))
     sizes = torch.zeros(effort.fits, effort.components, requires_grad=True)
 
     def mixtures() -> tuple[Tensor, Tensor]:
-        logits = start + own + shared @ runs
+        logits = start + own + _spread(shared, runs)
         return torch.softmax(sizes, -1), _softmax(logits, atoms)
 
     descent = Descent((own, shared, sizes), effort.rate, effort.steps)
@@ -106,19 +109,43 @@ def fit(
     return (weights / effort.fits).flatten().numpy(), probabilities.flatten(0, 1).numpy()
 
 
-def _runs(atoms: Atoms, ordered: Collection[str]) -> Tensor:
-    """Give a 1 for each atom of each run of neighbours that share a parameter: (runs, atoms)."""
-    ends = [
-        (first, min(first + length, place.stop))
-        for name, place in atoms.slices.items()
-        for length in SCALES
-        if name in ordered and place.stop - place.start >= 2 * length
-        for first in range(place.start, place.stop, length)
-    ]
-    runs = torch.zeros(len(ends), atoms.total)
-    for line, (first, last) in zip(runs, ends, strict=True):
-        line[first:last] = 1.0
-    return runs
+def _runs(atoms: Atoms, ordered: Collection[str]) -> list[Tensor]:
+    """Give a 1 for each atom of each run of neighbours that share a parameter: (runs, atoms).
+
+    No run leaves its column, so that a wide table has one such matrix for some columns at a time:
+    a single one would be nearly all zeros, and most of the time of a fit.
+    """
+    found = []
+    for columns in _parts(atoms):
+        begin, end = columns[0][1].start, columns[-1][1].stop
+        ends = [
+            (first - begin, min(first + length, place.stop) - begin)
+            for name, place in columns
+            for length in SCALES
+            if name in ordered and place.stop - place.start >= 2 * length
+            for first in range(place.start, place.stop, length)
+        ]
+        runs = torch.zeros(len(ends), end - begin)
+        for line, (first, last) in zip(runs, ends, strict=True):
+            line[first:last] = 1.0
+        found.append(runs)
+    return found
+
+
+def _parts(atoms: Atoms) -> list[list[tuple[str, slice]]]:
+    """Put neighbouring columns together until they have many atoms."""
+    parts: list[list[tuple[str, slice]]] = [[]]
+    for name, place in atoms.slices.items():
+        if parts[-1] and place.stop - parts[-1][0][1].start > PART:
+            parts.append([])
+        parts[-1].append((name, place))
+    return parts
+
+
+def _spread(shared: Tensor, runs: Sequence[Tensor]) -> Tensor:
+    """Give each atom what the runs that it is in share."""
+    parts = torch.split(shared, [len(part) for part in runs], -1)
+    return torch.cat([some @ part for some, part in zip(parts, runs, strict=True)], -1)
 
 
 def _softmax(logits: Tensor, atoms: Atoms) -> Tensor:

@@ -303,6 +303,7 @@ def _pairs(
     less noisy than any single table.
     """
     names = tuple(dict.fromkeys(n for pair in chosen.values() for n in pair))
+    number = {name: i for i, name in enumerate(names)}
     view = view_of(part, atoms, names)
     classes = view_of(part, atoms, (common,)) if common else None
     lines = part.counted[common] if common else 1
@@ -318,7 +319,7 @@ def _pairs(
         at, bt = view.slices[a], view.slices[b]
         target[:, at, bt] = table
         target[:, bt, at] = table.transpose(0, 2, 1)
-        i, j = names.index(a), names.index(b)
+        i, j = number[a], number[b]
         cells[i, j] = cells[j, i] = table.size
         sums[:, at] += table.sum(2) / part.counted[b]
         weight[at] += 1 / part.counted[b]

@@ -1,19 +1,33 @@
-"""How many threads torch may use."""
+"""How many threads linear algebra may use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import torch
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep to one core: the matrices are small, and a second thread mostly waits."""
+    """Keep torch and NumPy to one core: the matrices are small, and a second thread mostly waits.
+
+    On a busy machine it waits long: questions then took three times as long with it.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with _libraries().limit(limits=1):
+            yield
     finally:
         torch.set_num_threads(before)
+
+
+@cache
+def _libraries() -> Any:
+    """Find NumPy's linear algebra, once: to look for it takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

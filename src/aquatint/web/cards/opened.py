@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from threading import Lock, Thread
@@ -14,7 +15,9 @@ from aquatint.analyst.query.front import Query
 from aquatint.analyst.synthesize.front import Synthesizer, synthesize
 from aquatint.errors import DataError
 from aquatint.release import load
+from aquatint.release.histograms import histograms
 from aquatint.release.model import Release
+from aquatint.reporting.contents import WIDE
 from aquatint.web.jobs import Job
 
 KEPT = 8
@@ -42,7 +45,16 @@ class Opened:
         self.asking: Job[list[Described]] = Job("fitting a model for questions", self._ask)
         self.drawing: Job[Synthesizer] = Job("fitting a model to draw rows from", self._draw)
         self._query: Query | None = None
-        self.drawn: dict[str, Any] | None = None  # the overview's charts, once they are final
+        self.drawn: dict[bool, dict[str, Any]] = {}  # the overview's charts, by a model or without
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether there are so many columns that each is shown as it was counted, as in a report.
+
+        To ask a model about every one of hundreds takes minutes, and hardly tells more.
+        """
+        columns = self.release.schema.columns
+        return len(columns) > WIDE and set(histograms(self.release.blocks)) == set(columns)
 
     @property
     def query(self) -> Query:
@@ -54,7 +66,7 @@ class Opened:
     def _ask(self) -> list[Described]:
         with self.lock:
             _ = self.query.model  # by itself, so that its own progress is heard
-            return describe(self.query)
+            return [] if self.wide else describe(self.query)
 
     def _draw(self) -> Synthesizer:
         self.release.schema.require_table("drawing rows on this page")

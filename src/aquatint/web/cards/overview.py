@@ -30,8 +30,15 @@ def page(visit: Visit, opened: Opened) -> Response:
         public=assumed_public(release),
         not_covered=NOT_COVERED,
         same=equivalents.shown(opened.path),
+        fresh=False,
         **_columns(opened),
     )
+
+
+def fitting(visit: Visit, opened: Opened) -> Response:
+    """Say how far the model is; once it is there, have the columns shown again."""
+    fresh = opened.asking.ready and not opened.wide
+    return visit.show("_fitting.html", opened=opened, job=opened.asking, fresh=fresh)
 
 
 def columns(visit: Visit, opened: Opened) -> Response:
@@ -39,12 +46,21 @@ def columns(visit: Visit, opened: Opened) -> Response:
     return visit.show("_columns.html", opened=opened, **_columns(opened))
 
 
+def prepare(opened: Opened) -> None:
+    """Draw the columns as they were counted, before anybody waits for them."""
+    _columns(opened)
+
+
 def _columns(opened: Opened) -> dict[str, Any]:
     """Describe columns by their own counts at once, and by the model when it is there."""
-    if opened.drawn is not None:
-        return opened.drawn
+    fitted = opened.table and opened.asking.ready and not opened.wide
+    if fitted not in opened.drawn:
+        opened.drawn[fitted] = _drawn(opened, fitted=fitted)
+    return opened.drawn[fitted]
+
+
+def _drawn(opened: Opened, *, fitted: bool) -> dict[str, Any]:
     release = opened.release
-    fitted = opened.table and opened.asking.ready
     described = opened.asking.result if fitted else describe_counted(release)
     known = {one.name: one for one in described}
     tips = len(release.schema.columns) < MANY_COLUMNS
@@ -58,7 +74,4 @@ def _columns(opened: Opened) -> dict[str, Any]:
         for name, column in release.schema.columns.items()
     ]
     graded = verdicts(release, described, None)
-    found = {"columns": shown, "job": opened.asking, "verdicts": graded}
-    if fitted:
-        opened.drawn = found
-    return found
+    return {"columns": shown, "job": opened.asking, "verdicts": graded}

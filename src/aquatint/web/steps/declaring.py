@@ -34,6 +34,7 @@ def page(visit: Visit, session: Session, problem: str = "", status: int = 200) -
         data=session.data.name,
         said=session.said,
         columns=session.columns,
+        person=session.said["privacy"].get("person"),
         checked=bool(problem),
         schemas=session.folder.files(".toml"),
         meaning=MEANING,
@@ -63,13 +64,16 @@ def column(visit: Visit, session: Session) -> Response:
     session.open()
     place, changed = _column(visit, session)
     session.columns[place] = changed
-    return visit.show("_column.html", column=changed, place=place, checked=False, **_lists())
+    person = _privacy(visit.form).get("person")
+    shown: dict[str, Any] = {"column": changed, "place": place, "checked": False, "person": person}
+    return visit.show("_column.html", **shown, **_lists())
 
 
 def check(visit: Visit, session: Session) -> Response:
     """Say at once what is wrong with one column; the schema's own checks do the looking."""
     _, changed = _column(visit, session)
-    return visit.show("_checked.html", problem=changed.problem(), keep=changed.keep)
+    person = _privacy(visit.form).get("person")
+    return visit.show("_checked.html", column=changed, person=person)
 
 
 def take_file(visit: Visit, session: Session) -> Response:
@@ -106,10 +110,15 @@ def declare(visit: Visit, session: Session) -> Response:
 
 
 def _said(form: Form) -> dict[str, Any]:
+    label = form.text("label")
+    return {"name": form.text("name"), "label": label or None, "privacy": _privacy(form)}
+
+
+def _privacy(form: Form) -> dict[str, Any]:
+    """Give what is protected; the fields about persons count only where persons are."""
     protects, person = form.text("protects"), form.text("person")
     privacy: dict[str, Any] = {"protects": protects} if protects in PROTECTS else {}
     if protects == "all rows of one person":
         privacy |= {"person": person} if person else {}
         privacy |= {"max_rows": form.text("max_rows")} if form.text("max_rows") else {}
-    label = form.text("label")
-    return {"name": form.text("name"), "label": label or None, "privacy": privacy}
+    return privacy
