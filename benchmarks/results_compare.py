@@ -63,8 +63,8 @@ over frequencies took half of the level from the largest of them.
 the schema alone: Fourier features at three scales for *permutation*, five locations of ME for
 *sign-flip*, *TCMC* and *TCS*. Those defaults were settled with GMD, GVD and Blobs in sight.
 
-*Public training* fits the five locations, or frequencies of SCF on Blobs, to 2,500 more rows of each
-sample that are declared public, whatever the number of rows that are tested.
+*Public training* fits the five locations, or frequencies of SCF on Blobs, to 2,500 more rows of
+each sample that are declared public, whatever the number of rows that are tested.
 
 *Published* are the paper's TCMC, TCS and NTE, with the sensitivities, the halves of ε and δ and the
 null distributions of the paper and its code: places optimised on, or sampled from, rows kept apart.
