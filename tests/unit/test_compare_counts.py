@@ -27,8 +27,8 @@ def exactly(share, rows, size, tail):
 
 @pytest.mark.parametrize("rows", SIZES)
 def test_the_tail_of_a_count_is_near_and_not_too_light(rows):
-    for expected, noise in product((0.05, 0.5, 3, 30), (0.3, 1.0, 5.0)):
-        share = expected / min(rows)
+    for expected, noise, rare in product((0.05, 0.5, 3, 30), (0.3, 1.0, 5.0), (True, False)):
+        share = expected / min(rows) if rare else 1 - expected / min(rows)
         variance = sum((noise / n) ** 2 for n in rows)
         cells = Cells(np.array([share]), np.array([variance]), rows)
         deviation = np.sqrt(share * (1 - share) * sum(1 / n for n in rows) + variance)

@@ -14,7 +14,7 @@ from scipy.special import erfc
 
 _HALVINGS, _NEAR = 60, 1e-9
 _STEPS = np.linspace(0.0, 1.0, 200, endpoint=False)[1:]
-_MOST = 500.0
+_MOST, _WHOLE = 500.0, 1 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,25 @@ class Cells:
     def kurtosis(self) -> np.ndarray:
         """The excess kurtosis of D: nearly 0 where noise or many rows make it Gaussian."""
         fourth = sum((self.together / rows) ** 3 for rows in self.rows)
-        return np.asarray(self.share * fourth / self._variance**2)
+        shape = self._one * np.abs(1 - 6 * self._one)
+        return np.asarray(shape * fourth / self._variance**2)
 
     @property
     def skewness(self) -> np.ndarray:
         """The skewness of D, without its sign: 0 for two sides of one size."""
         first, second = ((self.together / rows) ** 2 for rows in self.rows)
-        return np.asarray(self.share * abs(first - second) / self._variance**1.5)
+        shape = self._one * np.abs(1 - 2 * self.share)
+        return np.asarray(shape * abs(first - second) / self._variance**1.5)
+
+    @property
+    def _one(self) -> np.ndarray:
+        """The variance of one row."""
+        return np.asarray(self.share * (1 - self.share))
 
     @property
     def _variance(self) -> np.ndarray:
         sampling = sum(self.together / rows for rows in self.rows)
-        return np.asarray(self.share * sampling + self.noise)
+        return np.asarray(self._one * sampling + self.noise)
 
     def far_from_gaussian(self, size: np.ndarray) -> np.ndarray:
         """Say where a Gaussian's tail at such a difference is off by more than a tenth."""
@@ -92,8 +99,9 @@ class Cells:
         K' grows, and for θ > 0 it is at least vθ and at least q − p with q the first side's
         tilted share: so the solution is at most size/v, and at most where q = p + size.
         """
-        sure = np.minimum(self.share + size, 1 - 1e-12)
-        odds = np.log(sure * (1 - self.share) / (self.share * (1 - sure)))
+        share = np.minimum(self.share, _WHOLE)
+        sure = np.minimum(share + size, 1 - (1 - _WHOLE) / 2)
+        odds = np.log(sure * (1 - share) / (share * (1 - sure)))
         low = np.zeros_like(size)
         high = np.minimum(
             size / np.maximum(self.noise, 1e-300), odds * self.rows[0] / self.together
@@ -113,9 +121,9 @@ class Cells:
 def two_sided(cells: Cells, size: np.ndarray) -> np.ndarray:
     """Approximate P(abs(D) ≥ size): Lugannani & Rice's formula for whole numbers, on both sides.
 
-    Sizes should be at least a standard deviation. With p the law of A and B is nearly exact however
-    few rows are expected; the formula for whole numbers is a little too large where noise blurs
-    them.
+    Sizes should be at least a standard deviation. It is good however few rows are expected, and up
+    to four times too large where noise blurs the whole numbers (Lugannani & Rice 1980; Daniels
+    1987, §6).
     """
     return np.asarray(np.minimum(1.0, _upper(cells, size) + _upper(cells.turned(), size)))
 
