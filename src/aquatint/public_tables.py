@@ -32,6 +32,18 @@ class PublicTables:
         """Encode two public frames."""
         return cls(*(encoded(frame.iloc[:MOST_ROWS], schema) for frame in (first, second)))
 
+    def values(self, columns: tuple[str, ...]) -> torch.Tensor:
+        """Give the values of some columns, float64, the first table's rows above the second's."""
+        parts = [
+            rows.matrix(columns) if columns else torch.zeros(len(rows), 0)
+            for rows in (self.first, self.second)
+        ]
+        return torch.cat(parts).double()
+
+    def codes(self, name: str) -> torch.Tensor:
+        """Give the cells of a column without an order, in the same way."""
+        return torch.cat([self.first.codes[name], self.second.codes[name]])
+
 
 def encoded(frame: pd.DataFrame, schema: Schema) -> Rows:
     """Encode a public frame: places in the unit interval, and cells."""

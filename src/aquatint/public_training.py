@@ -9,6 +9,7 @@ chosen for a variance so small that noise will drown it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import pi, sqrt
 
 import torch
@@ -39,17 +40,21 @@ def fitted_locations(
     begun = torch.stack([*numbers, *chosen], dim=1)
     places, stretch = begun[:, :width].clone(), torch.zeros(1, dtype=torch.float64)
     lengths = torch.tensor(start.length_scales, dtype=torch.float64)
+    values, squared = _Values.of(tables.values(start.columns)), start.kernel == "gaussian"
+    other = [
+        (tables.codes(name)[:, None] != begun[:, at]).double()
+        for at, (name, _) in enumerate(start.cells_of, start=width)
+    ]
 
-    def kernel(rows: Rows) -> Tensor:
-        length, squared = lengths * stretch.exp(), start.kernel == "gaussian"
+    def kernel() -> Tensor:
+        length = lengths * stretch.exp()
         weights = 0.5 / length**2 if squared else 1 / length
-        values = rows.matrix(start.columns).double() if width else torch.zeros(len(rows), 0)
-        total = _apart(values.double(), places, weights[:width], squared=squared)
-        for at, (name, _) in enumerate(start.cells_of, start=width):
-            total = total + (rows.codes[name][:, None] != begun[:, at]) * weights[at]
+        total = values.apart(places, weights[:width], squared=squared)
+        for weight, unlike in zip(weights[width:], other, strict=True):
+            total = total + unlike * weight
         return torch.exp(-total) - 0.5
 
-    _climb(kernel, tables, [places] if keep_scale else [places, stretch])
+    _climb(kernel, len(tables.first), [places] if keep_scale else [places, stretch])
     points = torch.cat([places, begun[:, width:]], dim=1).tolist()
     scales = tuple((lengths * stretch.exp()).clamp(min=0.01).tolist())
     return locations_at(
@@ -61,16 +66,34 @@ def fitted_locations(
     )
 
 
-def _apart(values: Tensor, places: Tensor, weights: Tensor, *, squared: bool) -> Tensor:
-    """Weigh and add up the distances of rows and locations; a missing value is one range away."""
-    absent = values.isnan()
-    filled, here = values.masked_fill(absent, 0.0), (~absent).double()
-    gone: Tensor = absent.double() @ weights
-    if not squared:
-        parts = (here[:, None] * (filled[:, None] - places).abs()) @ weights
-        return gone[:, None] + parts
-    both = filled**2 @ weights[:, None] + here @ (places**2 * weights).T
-    return gone[:, None] + (both - 2 * filled @ (places * weights).T).clamp(min=0.0)
+@dataclass(frozen=True)
+class _Values:
+    """Values of rows with a zero for what is missing, their squares, and what is missing if any."""
+
+    filled: Tensor
+    squares: Tensor
+    absent: Tensor | None
+
+    @classmethod
+    def of(cls, values: Tensor) -> _Values:
+        absent = values.isnan()
+        filled = values.masked_fill(absent, 0.0)
+        return cls(filled, filled**2, absent.double() if bool(absent.any()) else None)
+
+    def apart(self, places: Tensor, weights: Tensor, *, squared: bool) -> Tensor:
+        """Weigh and add up the distances to locations; a missing value is one range away."""
+        if not squared:
+            parts = (self.filled[:, None] - places).abs()
+            if self.absent is None:
+                return parts @ weights
+            return torch.where(self.absent[:, None] > 0, 1.0, parts) @ weights
+        scaled = places * weights
+        lengths = (places * scaled).sum(dim=1)
+        found = self.squares @ weights[:, None] - 2 * self.filled @ scaled.T + lengths
+        if self.absent is None:
+            return found.clamp(min=0.0)
+        found = found - self.absent @ (places * scaled).T
+        return found.clamp(min=0.0) + (self.absent @ weights)[:, None]
 
 
 def fitted_frequencies(
@@ -84,15 +107,16 @@ def fitted_frequencies(
     stretch = torch.zeros(1, dtype=torch.float64)
     drawn = torch.tensor(start.frequencies, dtype=torch.float64)
     dice = torch.Generator().manual_seed(seed)
+    values = tables.values(start.columns)
+    absent = values.isnan()
+    filled = values.masked_fill(absent, 0.0)
+    amplitude = (~absent.any(dim=1)).double()[:, None] * sqrt(2 / start.dim)
+    apart = (filled - 0.5).square()
 
-    def waves(rows: Rows, turns: Tensor) -> Tensor:
-        values = rows.matrix(start.columns).double()
-        absent = values.isnan()
-        filled = values.masked_fill(absent, 0.0)
+    def waves(turns: Tensor) -> Tensor:
         angle = 2 * pi * filled @ turns.T
-        bell = torch.exp(-((filled - 0.5) / (widths * stretch.exp())).square().sum(dim=1) / 2)
-        bell = bell.masked_fill(absent.any(dim=1), 0.0)
-        return torch.cat([angle.cos(), angle.sin()], dim=1) * bell[:, None] * sqrt(2 / start.dim)
+        bell = torch.exp(-(apart @ (widths * stretch.exp()) ** -2)[:, None] / 2) * amplitude
+        return torch.cat([angle.cos(), angle.sin()], dim=1) * bell
 
     trials = [drawn] + [
         drawn
@@ -100,9 +124,10 @@ def fitted_frequencies(
         * torch.randn(drawn.shape, generator=dice, dtype=torch.float64).sign()
         for _ in range(50)
     ]
-    best = max(trials, key=lambda t: float(_criterion(lambda rows: waves(rows, t), tables)))
+    size = len(tables.first)
+    best = max(trials, key=lambda turns: float(_criterion(waves(turns), size)))
     turns = best.clone()
-    _climb(lambda rows: waves(rows, turns), tables, [turns] if keep_width else [turns, stretch])
+    _climb(lambda: waves(turns), size, [turns] if keep_width else [turns, stretch])
     wide = tuple((widths * stretch.exp()).clamp(min=0.01).tolist())
     return smooth(start.columns, turns.clamp(-512, 512).tolist(), width=wide)
 
@@ -122,28 +147,26 @@ def _some_rows(tables: PublicTables, count: int, seed: int) -> Rows:
     )
 
 
-def _criterion(features: Callable[[Rows], Tensor], tables: PublicTables) -> Tensor:
-    """Give w'(Σ + γI)⁻¹w of the two tables."""
-    first, second = features(tables.first), features(tables.second)
-    difference = first.mean(dim=0) - second.mean(dim=0)
-    covariance = first.T.cov() + second.T.cov()
-    noisy = covariance.reshape(len(difference), -1) + 2 * NOISE * torch.eye(
-        len(difference), dtype=torch.float64
-    )
-    found: Tensor = difference @ torch.linalg.solve(noisy, difference)
+def _criterion(features: Tensor, size: int) -> Tensor:
+    """Give w'(Σ + γI)⁻¹w of two tables, the first of which has so many of the rows."""
+    means, covariance = [], 2 * NOISE * torch.eye(features.shape[1], dtype=torch.float64)
+    for part in (features[:size], features[size:]):
+        means.append(part.mean(dim=0))
+        centred = part - means[-1]
+        covariance = covariance + centred.T @ centred / (len(part) - 1)
+    difference = means[0] - means[1]
+    found: Tensor = difference @ torch.linalg.solve(covariance, difference)
     return found
 
 
-def _climb(
-    features: Callable[[Rows], Tensor], tables: PublicTables, parameters: list[Tensor]
-) -> None:
+def _climb(features: Callable[[], Tensor], size: int, parameters: list[Tensor]) -> None:
     for parameter in parameters:
         parameter.requires_grad_()
     steps = torch.optim.Adam(parameters, lr=RATE)
     with track("fitting to public tables", STEPS, show=True) as advance:
         for _ in range(STEPS):
             steps.zero_grad()
-            (-_criterion(features, tables)).backward()  # type: ignore[no-untyped-call]
+            (-_criterion(features(), size)).backward()  # type: ignore[no-untyped-call]
             steps.step()
             advance(1)
     for parameter in parameters:

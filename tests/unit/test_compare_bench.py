@@ -7,10 +7,14 @@ import pytest
 from benchmark_scripts import fetch
 from scipy.stats import binom
 
+import aquatint as aq
+
 problems = fetch("compare_problems")
 plain = fetch("compare_plain")
 published = fetch("compare_published")
 power = fetch("compare_power")
+ours = fetch("compare_ours")
+cases = fetch("compare_cases")
 real = fetch("compare_real")
 tables = fetch("results_compare_tables")
 script = fetch("compare")
@@ -176,3 +180,17 @@ def test_the_rows_of_an_occupation_do_not_tell_it():
     assert (first.num_rows, second.num_rows) == (4893, 4944)
     a, b, _ = real.halves("adult", 0)
     assert a.num_rows == b.num_rows == 39_073 // 2
+
+
+@pytest.mark.parametrize("test", ["permutation", "signflip", "tcmc", "tcs"])
+def test_a_curator_of_the_benchmark_decides_as_the_library_does(test):
+    decided = []
+    for seed, (name, epsilon) in enumerate([("sg", 1.0), ("gmd", 5.0)]):
+        case = cases.Case(name, 8000, seed)
+        made = ours.OURS[test].prepare(case)
+        first, second, schema = cases.samples(case)
+        told = {"delta": runs.DELTA, "test": test, "simulate": seed, "progress": False}
+        found = aq.compare_private(first, second, schema, epsilon=epsilon, **told).reject
+        assert ours.OURS[test].rejects(made, epsilon, seed) == found
+        decided.append(found)
+    assert decided == [False, True]

@@ -19,6 +19,7 @@ from aquatint.errors import DataError, PlanError
 from aquatint.features import Rows, fourier, locations, second_moment, smooth
 from aquatint.features.decay import decay
 from aquatint.features.grid import grid_of, sensitivity
+from aquatint.public_training import _Values
 from aquatint.schema import Privacy
 
 ADD, REPLACE = (Privacy(protects=p) for p in ("add or remove one row", "replace one row"))
@@ -263,6 +264,19 @@ def test_public_tables_move_the_features_to_where_they_differ(recipe):
 
     assert apart(fitted) < 1e-6
     assert apart(fitted) <= apart(drawn)
+
+
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_distances_to_locations_are_those_of_the_map(squared, missing):
+    rng = np.random.default_rng(0)
+    values, places, weights = rng.random((40, 3)), rng.random((2, 3)), rng.random(3)
+    values[rng.random(values.shape) < missing] = np.nan
+    apart = np.abs(values[:, None] - places)
+    expected = np.where(np.isnan(apart), 1.0, apart**2 if squared else apart) @ weights
+    known, *rest = (torch.from_numpy(each) for each in (values, places, weights))
+    made = _Values.of(known).apart(*rest, squared=squared)
+    np.testing.assert_allclose(made.numpy(), expected, atol=1e-12)
 
 
 def test_public_tables_must_fit_the_schema():

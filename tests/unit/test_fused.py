@@ -9,11 +9,13 @@ import torch
 
 from aquatint.curator.fused import fused_sum
 from aquatint.curator.sums import _sum_dense, leaf_sum
-from aquatint.features import Rows, by_label, fourier, hermite
+from aquatint.features import Rows, by_label, fourier, hermite, second_moment
 from aquatint.features.base import Columns
 from aquatint.features.fourier import Fourier
 from aquatint.features.frequencies import VALUE_STEPS
 from aquatint.features.grid import grid_of
+from aquatint.features.locations import locations
+from aquatint.features.smooth import smooth
 
 NAMES = ("a", "b", "c")
 MAPS = {
@@ -24,6 +26,11 @@ MAPS = {
     "order 0": hermite(["a"], 0),
     "by label": by_label(fourier(NAMES, 10), "y", 4),
     "hermite by label": by_label(hermite(["c", "a"], 5), "y", 4),
+    "second moments": second_moment(fourier(NAMES, 48, length_scale=0.3)),
+    "of one frequency": second_moment(fourier(["b"], 2)),
+    "at locations": second_moment(locations(NAMES, [(0.1, 0.2, 0.3), (0.5, 0.5, 1.0)])),
+    "of smoothed waves": second_moment(smooth(NAMES, [(1.5, -0.25, 3.0)] * 3)),
+    "of labels": by_label(second_moment(locations(["a"], [(0.5,), (1.0,)])), "y", 4),
 }
 
 
@@ -37,7 +44,7 @@ def random_rows(count, missing=0.1, seed=0):
 
 
 @pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("count", [0, 1, 127, 1000])
+@pytest.mark.parametrize("count", [0, 1, 127, 1100])
 def test_fused_and_plain_sums_are_the_same_bits(name, count):
     rows = random_rows(count)
     assert torch.equal(leaf_sum(MAPS[name], rows), _sum_dense(MAPS[name], rows))
@@ -55,6 +62,31 @@ def test_a_row_over_any_limit_is_left_out_and_named(name, limit):
     out = fused_sum(feature_map, values, np.zeros(50, np.int64), total, tight)
     assert list(out) == list(range(50))
     assert not total.any()
+
+
+@pytest.mark.parametrize("limit", ["l2_squared", "l1", "low", "high"])
+def test_products_over_any_limit_are_left_out(limit):
+    moments = MAPS["second moments"]
+    features = moments.inner(random_rows(50, missing=0.0))
+    grid = grid_of(moments)
+    tight = replace(grid, bound=replace(grid.bound, **{limit: 0}))
+    total = np.zeros((1, moments.dim), np.int64)
+    out = fused_sum(moments, features, np.zeros(50, np.int64), total, tight)
+    assert list(out) == list(range(50))
+    assert not total.any()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1e30, 1.0])
+def test_a_feature_beyond_its_height_is_left_out_of_products(wrong):
+    moments = MAPS["second moments"]
+    features = moments.inner(random_rows(3, missing=0.0))
+    right = np.zeros((1, moments.dim), np.int64)
+    fused_sum(moments, features[[0, 2]], np.zeros(2, np.int64), right, grid_of(moments))
+    features[1, 7] = wrong
+    total = np.zeros((1, moments.dim), np.int64)
+    out = fused_sum(moments, features, np.zeros(3, np.int64), total, grid_of(moments))
+    assert list(out) == [1]
+    assert np.array_equal(total, right)
 
 
 def test_rows_left_out_go_the_exact_way(monkeypatch):

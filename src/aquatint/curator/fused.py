@@ -21,14 +21,17 @@ from aquatint.features.base import Bound
 from aquatint.features.fourier import Fourier
 from aquatint.features.grid import Grid
 from aquatint.features.hermite import Hermite
+from aquatint.features.moments import SecondMoment
 
+Fused = Fourier | Hermite | SecondMoment
+"""The maps that have a kernel of their own."""
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _READY: set[object] = set()
 _HALF, _QUARTER = np.float32(0.5), np.float32(0.25)
 
 
 def fused_sum(
-    inner: Fourier | Hermite, values: Tensor, place: np.ndarray, total: np.ndarray, grid: Grid
+    inner: Fused, values: Tensor, place: np.ndarray, total: np.ndarray, grid: Grid
 ) -> np.ndarray:
     """Add rows to `total`, each at its line, and give the numbers of the rows that were left out.
 
@@ -37,7 +40,8 @@ def fused_sum(
     inner
         The map.
     values
-        The values of its columns, shape (n, columns).
+        The values of its columns, shape (n, columns); for second moments, the features that they
+        are taken of.
     place
         For each row the line of `total` that it is added to.
     total
@@ -58,7 +62,7 @@ def once_undisturbed(kernel: object) -> Iterator[None]:
 
 
 def _run(
-    inner: Fourier | Hermite, values: Tensor, place: np.ndarray, total: np.ndarray, grid: Grid
+    inner: Fused, values: Tensor, place: np.ndarray, total: np.ndarray, grid: Grid
 ) -> np.ndarray:
     limits = _limits(grid.bound)
     out = np.zeros(len(values), dtype=np.bool_)
@@ -67,6 +71,9 @@ def _run(
         turns, missing = inner.turns(values)
         sine = inner.sine.numpy()
         _fourier(turns.numpy(), missing.numpy(), sine, steps, limits, place, total, out)
+    elif isinstance(inner, SecondMoment):
+        half, most = np.float32(inner.height / 2), np.float32(sqrt(inner.height) * (1 + 2.0**-10))
+        _products(values.numpy(), half, most, steps, limits, place, total, out)
     else:
         x, first = inner.start(values)
         factors = inner.factors.numpy()
@@ -161,4 +168,34 @@ def _hermite(
                 later = (now[j] * x[i, j]) * grow - before[j] * fall
                 before[j], now[j] = now[j], later
                 row[(c + 1) * columns + j] = np.int32(later * steps)
+        out[i] = not _added(row, total[place[i]], limits)
+
+
+@compiled
+def _products(
+    features: np.ndarray,
+    half: np.float32,
+    most: np.float32,
+    steps: np.float32,
+    limits: np.ndarray,
+    place: np.ndarray,
+    total: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Multiply every two features; a row with one that is too large, or no number, is left out."""
+    width = features.shape[1]
+    row = np.empty(width * (width + 1) // 2, np.int32)
+    for i in range(len(features)):
+        line, inside, start = features[i], True, 0
+        for j in range(width):
+            inside &= abs(line[j]) <= most
+        if not inside:
+            out[i] = True
+            continue
+        for j in range(width):
+            one, some = line[j], row[start : start + width - j]
+            some[0] = np.int32((one * one - half) * steps)
+            for k in range(1, width - j):
+                some[k] = np.int32((one * line[j + k]) * steps)
+            start += width - j
         out[i] = not _added(row, total[place[i]], limits)

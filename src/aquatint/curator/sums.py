@@ -19,6 +19,7 @@ from aquatint.features.base import FeatureMap, Rows
 from aquatint.features.fourier import Fourier
 from aquatint.features.grid import Grid, grid_of, is_counting
 from aquatint.features.hermite import Hermite
+from aquatint.features.moments import SecondMoment
 from aquatint.features.projected import UNIT, ProjectedMoments
 from aquatint.planning import Plan
 
@@ -97,7 +98,9 @@ def _sum_here(leaf: FeatureMap, rows: Rows) -> Tensor:
             counts += _count(leaf, tile)
         return counts * int(grid_of(leaf).bound.high)
     inner = leaf.inner if isinstance(leaf, ByLabel) else leaf
-    if (type(inner) is Fourier or type(inner) is Hermite) and _fits_kernel(inner, rows):
+    if (
+        type(inner) is Fourier or type(inner) is Hermite or type(inner) is SecondMoment
+    ) and _fits_kernel(inner, rows):
         return _sum_fused(leaf, inner, rows)
     return _sum_dense(leaf, rows)
 
@@ -132,21 +135,31 @@ def _sum_dense(leaf: FeatureMap, rows: Rows) -> Tensor:
     return total if sums is None else total + sums.flatten().cpu().to(torch.int64)
 
 
-def _sum_fused(leaf: FeatureMap, inner: Fourier | Hermite, rows: Rows) -> Tensor:
+def _sum_fused(leaf: FeatureMap, inner: Fourier | Hermite | SecondMoment, rows: Rows) -> Tensor:
     """Sum with the fused kernel; rows that it leaves out go the exact way."""
     from aquatint.curator.fused import fused_sum
 
     lines = leaf.classes if isinstance(leaf, ByLabel) else 1
     total = torch.zeros(lines, inner.dim, dtype=torch.int64)
     left = [torch.zeros(0, dtype=torch.int64)]
-    for start in range(0, len(rows), _FUSED_ROWS):
-        tile = rows.slice(start, start + _FUSED_ROWS)
+    step = _FUSED_ROWS * (8 if isinstance(inner, SecondMoment) else 1)
+    for start in range(0, len(rows), step):
+        tile = rows.slice(start, start + step)
         place = tile.codes[leaf.label] if isinstance(leaf, ByLabel) else torch.zeros(len(tile))
-        values = tile.matrix(inner.columns)
+        values = _kernel_input(inner, tile)
         out = fused_sum(inner, values, place.long().numpy(), total.numpy(), grid_of(inner))
         left.append(torch.from_numpy(out) + start)
     doubtful = torch.cat(left)
     return total.flatten() + _sum_dense(leaf, rows.take(doubtful))
+
+
+def _kernel_input(inner: Fourier | Hermite | SecondMoment, rows: Rows) -> Tensor:
+    """Give what the fused kernel reads: values, or the features that products are taken of."""
+    if not isinstance(inner, SecondMoment):
+        return rows.matrix(inner.columns)
+    features = inner.inner.borrowed(rows)
+    _check_shape(inner.inner, features, len(rows), inner.inner.dim)
+    return features.float()
 
 
 def integer_rows(leaf: FeatureMap, rows: Rows) -> Iterator[tuple[Rows, Tensor]]:

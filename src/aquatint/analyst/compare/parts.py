@@ -8,8 +8,13 @@ from math import sqrt
 
 import numpy as np
 
+from aquatint.analyst.compare.counts import Cells, bounded
+from aquatint.analyst.compare.counts import two_sided as counts_beyond
 from aquatint.analyst.compare.sides import Sides
 from aquatint.analyst.compare.tails import in_deviations, two_sided
+
+SMALL = 0.05
+"""P-values above this are not looked at twice: they decide nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ def singly(
     variance: np.ndarray,
     deviations: tuple[float, float],
     times: tuple[np.ndarray | float, np.ndarray | float] = (1.0, 1.0),
+    *,
+    counts: bool = False,
 ) -> np.ndarray:
     """Test every coordinate of a difference of means by itself.
 
@@ -82,6 +89,8 @@ def singly(
         The standard deviation of the noise on each side's sum, of one noisy number.
     times
         How many noisy numbers were added up for a coordinate on each side.
+    counts
+        Whether coordinates are shares of rows: a Gaussian's tail is too light for few of them.
     """
     gaussian, one = variance * sides.sampling, np.ones_like(mean)
     laplaces = []
@@ -92,4 +101,29 @@ def singly(
             gaussian = gaussian + times[side] * scale**2 + count**2
         else:
             laplaces += [(scale * one / sqrt(2), times[side] * one), (count / sqrt(2), one)]
-    return two_sided(difference, gaussian, laplaces)
+    found = two_sided(difference, gaussian, laplaces)
+    if not counts:
+        return found
+    noise = gaussian - variance * sides.sampling
+    cells = Cells(mean, noise, sides.rows, sides.together)
+    return _heavier(found, cells, difference, laplaces)
+
+
+def _heavier(
+    found: np.ndarray,
+    cells: Cells,
+    difference: np.ndarray,
+    laplaces: list[tuple[np.ndarray, np.ndarray]],
+) -> np.ndarray:
+    """Put the tails of counts in the place of those of Gaussians, where they are heavier."""
+    some = (found < SMALL) & cells.far_from_gaussian(difference)
+    if not some.any():
+        return found
+    few, size = cells.only(some), np.abs(difference[some])
+    if laplaces:
+        tails = bounded(few, size, [(scale[some], times[some]) for scale, times in laplaces])
+    else:
+        tails = counts_beyond(few, size)
+    found = found.copy()
+    found[some] = np.maximum(found[some], tails)
+    return found

@@ -70,8 +70,12 @@ class Sides:
 
         A person who counts for k rows at most gives dependent ones: (Σ_k u)(Σ_k u)' ⪯ k·Σ_k uu'.
         """
-        times = self.first.schema.privacy.rows_per_unit
-        return sum(times / rows for rows in self.rows)
+        return sum(self.together / rows for rows in self.rows)
+
+    @property
+    def together(self) -> float:
+        """How many rows may be one person's, and so come together."""
+        return float(self.first.schema.privacy.rows_per_unit)
 
     @cached_property
     def count_noise(self) -> float:

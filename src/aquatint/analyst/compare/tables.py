@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtrc
 
+from aquatint.analyst.compare.counts import Cells
 from aquatint.analyst.compare.parts import Part, best_of, singly
 from aquatint.analyst.compare.sides import Shared, Sides, plain_leaves
 from aquatint.analyst.compare.tails import independent, joint
@@ -22,6 +23,8 @@ from aquatint.release.model import Release
 
 FEW_FUNCTIONS = 8
 """How many smooth functions of a column are tested; half as many of each column of several."""
+MOST_KURTOSIS = 0.05
+"""A cell whose difference has more excess kurtosis than this is far from Gaussian."""
 MOST_FUNCTIONS = 120
 """With more functions than this a table is wide in unordered columns, and they are left out."""
 
@@ -59,25 +62,24 @@ def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
     With pooled shares p, K cells and D the difference of the two rows' shares, the covariance is
     C = N(diag p − pp') + diag(noise) + c·pp', where N = 1/n + 1/m and c is what noise on the counts
     adds. It is a diagonal plus one outer product, so D'C⁻¹D ~ χ²_K needs no matrix. It sees a
-    difference that is spread over the table; the largest cell sees one that is not; and along
+    difference that is spread over the table; the largest cell, whose rows are counted, sees one
+    that is not; and along
     columns with an order and many cells, a few smooth contrasts see a shift. The smallest p-value
     times their number is valid for all. Under Laplace noise, whose tails are longer, cells alone
     are looked at.
     """
     parts = zip(table.deviations, table.times, sides.rows, strict=True)
-    noise = sum(times * (deviation / rows) ** 2 for deviation, times, rows in parts)
+    noise = np.asarray(sum(times * (deviation / rows) ** 2 for deviation, times, rows in parts))
     difference = sides.difference(table.counts)
     share = _shares(sides, table, conservative=conservative)
     variance = share if conservative else share * (1 - share)
-    cells = singly(sides, difference, share, variance, table.deviations, table.times)
+    cells = singly(sides, difference, share, variance, table.deviations, table.times, counts=True)
     if sides.laplace:
         return Part(table.name, table.columns, best_of(cells))
     spread = share * sides.sampling + noise
     shift = sides.count_noise - (0.0 if conservative else sides.sampling)
-    along = (share * difference / spread).sum()
-    statistic = (difference**2 / spread).sum()
-    statistic -= shift * along**2 / (1 + shift * (share**2 / spread).sum())
-    looks = [float(chdtrc(len(difference), statistic)), best_of(cells)]
+    counted = Cells(share, noise, sides.rows, sides.together)
+    looks = [spread_out(difference, counted, spread, shift), best_of(cells)]
     smooth = contrasts(share, table.shape, table.ordered)
     if smooth is not None:
         smooth = smooth * (share / spread)[:, None]  # cells that are noise alone say little
@@ -85,6 +87,33 @@ def table_part(sides: Sides, table: Table, *, conservative: bool) -> Part:
         covariance = (smooth.T * spread) @ smooth + shift * np.outer(along, along)
         looks.append(joint(*independent(smooth.T @ difference, covariance)))
     return Part(table.name, table.columns, best_of(looks))
+
+
+def spread_out(difference: np.ndarray, cells: Cells, spread: np.ndarray, shift: float) -> float:
+    """Test D'C⁻¹D with C = diag(spread) + shift·pp'.
+
+    Cells that are far from Gaussian, since few rows are expected and noise is small beside these,
+    are added up to one, or left out if that is no better. What kurtosis the others have makes the
+    variance of D'C⁻¹D larger, K(2 + κ): it is compared with a multiple of χ² that has both moments.
+    """
+    share, kurtosis = cells.share, cells.kurtosis
+    rare = kurtosis > MOST_KURTOSIS
+    if rare.any():
+        one = replace(cells, share=share[rare].sum()[None], noise=cells.noise[rare].sum()[None])
+        kept, joined = ~rare, one.kurtosis <= MOST_KURTOSIS
+
+        def without(each: np.ndarray) -> np.ndarray:
+            return np.concatenate([each[kept], each[rare].sum()[None][joined]])
+
+        difference, spread, share = without(difference), without(spread), without(share)
+        kurtosis = np.concatenate([kurtosis[kept], one.kurtosis[joined]])
+    if not len(share):
+        return 1.0
+    along = (share * difference / spread).sum()
+    statistic = (difference**2 / spread).sum()
+    statistic -= shift * along**2 / (1 + shift * (share**2 / spread).sum())
+    times = 1 + kurtosis.mean() / 2
+    return float(chdtrc(len(share) / times, statistic / times))
 
 
 def contrasts(

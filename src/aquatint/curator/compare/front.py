@@ -138,7 +138,7 @@ def compare_private(
 
     choice = None
     if choose_from is None:
-        samples = open_samples(data, schema, _features(features, schema, test))
+        samples = open_samples(data, schema, features_of(features, schema, test))
         trials = [trial_of(samples)]
     else:
         candidates = _candidates(choose_from, features, schema, test)
@@ -233,7 +233,7 @@ def _check(
         raise BudgetError(msg)
 
 
-def _features(given: FeatureMap | Plan | None, schema: Schema, test: str) -> FeatureMap:
+def features_of(given: FeatureMap | Plan | None, schema: Schema, test: str) -> FeatureMap:
     """Give the features to compare by: those of a plan are its first that are not counts."""
     if given is None:
         return default_map(schema, test)
@@ -269,4 +269,4 @@ def _candidates(
             msg = f"choose_from is 'length scales' or feature maps and plans, got {given!r}"
             raise CompareError(msg)
         return default_candidates(schema, test)
-    return tuple(_features(each, schema, test) for each in given)
+    return tuple(features_of(each, schema, test) for each in given)
