@@ -79,6 +79,7 @@ bench-images: $(BENCH) ## private images beside the papers; with DEVICE=cuda als
 	$(IMAGES) merf
 	$(IMAGES) hp
 	$(IMAGES) gaussian
+	$(IMAGES) alone
 	$(IMAGES) mepf --device $(DEVICE)
 	$(IMAGES) cifar --device $(DEVICE)
 	$(IMAGES) render

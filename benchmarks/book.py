@@ -21,9 +21,13 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import book_features
+import book_grey
 import book_images
-import book_others
+import book_marginals
+import book_questions
 import book_tables
+import book_tests
 from book_cells import BOOK, Book, Entry
 from book_pages import render
 from book_papers import PAPERS
@@ -32,6 +36,15 @@ from scoreboard import Check, compared
 
 from aquatint.progress import track
 
+PARTS = (
+    book_tables,
+    book_marginals,
+    book_grey,
+    book_images,
+    book_features,
+    book_tests,
+    book_questions,
+)
 DATASET = {
     "tables.py": "--tables",
     "images.py": "--images",
@@ -59,7 +72,7 @@ QUICK = (
 
 def entries() -> tuple[Entry, ...]:
     """Give every entry, paper by paper."""
-    made = [*book_tables.entries(), *book_images.entries(), *book_others.entries()]
+    made = [entry for part in PARTS for entry in part.entries()]
     return tuple(entry for paper in PAPERS for entry in made if entry.paper == paper)
 
 

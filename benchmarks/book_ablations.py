@@ -11,14 +11,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from functools import cache, partial
-from pathlib import Path
 from time import process_time
 
 import torch
 from book_papers import GAMMA, PRODUCT
 from datasets import Dataset, discretised
 from papers import round_number
-from runs import DELTA, RESULTS, Found, Job, Log, Settings, run_all
+from runs import DELTA, Found, Job, Log, Settings, run_all, words
 
 import aquatint as aq
 from aquatint.evaluate.fidelity import alpha_way
@@ -90,13 +89,8 @@ PARTS = {"gamma": gamma, "product": products}
 
 def main() -> None:
     """Run one part."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = words(__doc__, runs=1)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--runs", type=int, default=1, help="seeds 0, 1, …")
-    parser.add_argument("--again", action="store_true", help="make runs anew that are there")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where lines go")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     log = Log(asked.results / f"book-{asked.part}.jsonl")

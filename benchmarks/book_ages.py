@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from functools import cache, partial
-from pathlib import Path
 from time import process_time
 
 import numpy as np
@@ -21,7 +20,7 @@ import torch
 from compare_cases import ALPHA
 from compare_ours import by_releases, default, me
 from compare_real import whole
-from runs import DELTA, RESULTS, Found, Job, Log, Settings, run_all
+from runs import DELTA, Found, Job, Log, Settings, run_all, words
 
 import aquatint as aq
 from aquatint.curator.gathering import accumulate
@@ -97,16 +96,11 @@ def _rejects(settings: Settings, seed: int) -> bool:
 
 def main() -> None:
     """Run what is missing."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--again", action="store_true", help="make runs anew that are there")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where lines go")
-    asked = parser.parse_args()
+    asked = words(__doc__, runs=100).parse_args()
     torch.set_num_threads(1)
     log = Log(asked.results / "book-ages.jsonl")
-    raise SystemExit(bool(run_all(log, list(jobs(asked)), ("rejected", "runs", "cpu_s"))))
+    show = ("rejected", "runs", "cpu_s")
+    raise SystemExit(bool(run_all(log, list(jobs(asked)), show, again=asked.again)))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from runs import RESULTS, Log
 Line = dict[str, Any]
 Pick = Callable[[dict[str, Any]], float | None]
 BOOK = RESULTS / "book.json"
+NOT_RUN = "not run yet: see the command"
 RELATIONS = ("add or remove one row", "replace one row", "no privacy is claimed")
 
 

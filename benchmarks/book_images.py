@@ -1,11 +1,10 @@
-"""Entries of the results book on images: DP-MERF, DP-HP and DP-MEPF."""
+"""Entries of the results book on images: DP-MEPF; `book_grey.py` has those of the others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-import image_published as known
 from book_cells import Cell, Entry, Peer, Score, lines, of, score
 from book_papers import (
     CIFAR_EPSILONS,
@@ -14,13 +13,10 @@ from book_papers import (
     MEPF_TABLE_4,
     MEPF_TABLE_5,
     MEPF_TABLE_6,
-    TWELVE,
 )
 
-DRAWN = "Classifiers learn from 10,000 drawn images; the paper draws 60,000."
 TITLES = {"mnist": "MNIST", "fashion": "FashionMNIST", "cifar10": "CIFAR-10"}
 NEEDS_GPU = "needs a GPU: `make bench-images DEVICE=cuda`"
-WITHOUT_PUBLIC = "Ours is `dp_merf` too: without public images there is no better method here."
 BENCHMARK = {
     ("mnist", 1.0): ("DP-FETA, in DPImageBench", 95.6),
     ("fashion", 1.0): ("DP-FETA, in DPImageBench", 81.7),
@@ -36,145 +32,32 @@ PUBLIC = "the schema; for DP-MEPF a network trained on CIFAR-10 (paper: SVHN for
 
 
 def entries() -> Iterator[Entry]:
-    """Give the tables and figures about images."""
-    yield _merf_mean()
-    yield _merf_twelve("table 9", "mnist", 0)
-    yield _merf_twelve("table 10", "fashion", 2)
-    yield _hp_sizes()
+    """Give the tables and figures of DP-MEPF."""
     yield _mepf_grey()
     yield _mepf_stopping()
     yield _mepf_fid()
     yield _mepf_cifar()
 
 
-def _frame(metric: str, command: str, minutes: float, **more: Any) -> dict[str, Any]:
+def frame(metric: str, command: str, minutes: float, **more: Any) -> dict[str, Any]:
+    """Give what all entries on images have in common."""
     base = {"relation": "replace one row", "delta": 1e-5, "public": PUBLIC}
     return {**base, "metric": metric, "command": command, "minutes": minutes, **more}
 
 
-def _found(part: str, images: str, method: str, epsilon: float, name: str) -> Score | None:
+def found_on(part: str, images: str, method: str, epsilon: float, name: str) -> Score | None:
+    """Give the accuracy of one classifier in percent."""
     made = lines(f"images-{part}", images=images, method=method, epsilon=epsilon)
     pick = of(name)
-    return _percent(score(made, pick))
+    return percent(score(made, pick))
 
 
-def _percent(found: Score | None) -> Score | None:
+def percent(found: Score | None) -> Score | None:
+    """Give a share in percent."""
     if found is None:
         return None
     spread = None if found.sd is None else 100 * found.sd
     return found.model_copy(update={"mean": 100 * found.mean, "sd": spread})
-
-
-def _merf_mean() -> Entry:
-    cells = []
-    for (name, epsilon), told in known.MERF.items():
-        merf = _found("merf", name, "dp_merf", epsilon, "mean")
-        cells.append(
-            Cell(
-                row=TITLES[name],
-                measure="accuracy, mean of 12 classifiers, %",
-                epsilon=epsilon,
-                published=told,
-                faithful=merf,
-                ours=merf,
-                missing="" if merf else "not run yet: see the command",
-            )
-        )
-    return Entry(
-        paper="dp-merf",
-        item="table 3",
-        title="classifiers that learn from drawn digits and clothes",
-        differences=(DRAWN, WITHOUT_PUBLIC),
-        pictures=tuple(
-            (f"images-{name}-dp_merf-{epsilon:g}.png", f"{TITLES[name]}, DP-MERF, ε = {epsilon:g}.")
-            for name, epsilon in known.MERF
-        ),
-        cells=tuple(cells),
-        **_frame("accuracy on 10,000 test images", "images.py merf --drawn 10000", 90),
-    )
-
-
-def _merf_twelve(item: str, name: str, start: int) -> Entry:
-    cells = []
-    for classifier, four in known.MERF_TWELVE.items():
-        for place, epsilon in enumerate((1.0, 0.2)):
-            merf = _found("merf", name, "dp_merf", epsilon, classifier)
-            made = Cell(
-                row=TWELVE[classifier],
-                measure="accuracy, %",
-                epsilon=epsilon,
-                published=four[start + place],
-                faithful=merf,
-                ours=merf,
-                missing="" if merf else "not run yet: see the command",
-            )
-            if made.ahead is False:
-                why = "a fit on a CPU has 500 steps, where the paper trains for epochs on a GPU"
-                made = made.model_copy(update={"note": why})
-            cells.append(made)
-    return Entry(
-        paper="dp-merf",
-        item=item,
-        title=f"{TITLES[name]}, classifier by classifier",
-        differences=(
-            DRAWN,
-            WITHOUT_PUBLIC,
-            "AdaBoost is SAMME, for the paper's SAMME.R has left scikit-learn.",
-        ),
-        cells=tuple(cells),
-        **_frame("accuracy on 10,000 test images", "images.py merf --drawn 10000", 90),
-    )
-
-
-def _hp_sizes() -> Entry:
-    """Figures 3 and 6 of DP-HP are pictures; the printed figures are in DP-MEPF's table 1."""
-    cells = []
-    for name, (logistic, mlp) in known.HP.items():
-        for measure, told, key in (
-            ("LogReg, %", logistic, "logistic"),
-            ("MLP, %", mlp, "mlp"),
-            ("mean of 12, %", None, "mean"),
-        ):
-            for epsilon in (10.0, 1.0):
-                hp = _found("hp", name, "dp_hp", epsilon, key)
-                made = Cell(
-                    row=TITLES[name],
-                    measure=measure,
-                    epsilon=epsilon,
-                    published=told if epsilon == 10.0 else None,
-                    faithful=hp,
-                    ours=hp,
-                    missing="" if hp else "not run yet: see the command",
-                )
-                if made.ahead is False:
-                    why = "a fit on a CPU has 500 steps, where the paper trains for 10 epochs"
-                    made = made.model_copy(update={"note": why})
-                cells.append(made)
-        sizes = lines("book-sizes", images=name)
-        for size in sorted({s for line in sizes for s in line["found"]["sizes"]}, key=int):
-            found = _percent(score(sizes, of("sizes", size)))
-            cells.append(
-                Cell(
-                    row=TITLES[name],
-                    measure=f"LogReg from {int(size):,} drawn images, %",
-                    epsilon=1.0,
-                    faithful=found,
-                    ours=found,
-                )
-            )
-    return Entry(
-        paper="dp-hp",
-        item="figures 3 and 6",
-        title="images, by the number of images that are drawn",
-        differences=(
-            (
-                "The paper has pictures only. The published figures are table 1 of DP-MEPF, whose "
-                "caption says ε = 10."
-            ),
-        ),
-        cells=tuple(cells),
-        **_frame("accuracy on 10,000 test images", "images.py hp --drawn 10000", 60),
-    )
 
 
 def _mepf_grey() -> Entry:
@@ -182,8 +65,8 @@ def _mepf_grey() -> Entry:
     for (name, kind), row in MEPF_TABLE_2.items():
         key = {"MLP": "mlp_torch", "LogReg": "logreg_torch"}[kind]
         for epsilon, told in zip(MEPF_EPSILONS, row, strict=True):
-            mepf = _found("mepf", name, "dp_mepf", epsilon, key)
-            ours = mepf or _found("gaussian", name, "gaussian", epsilon, key)
+            mepf = found_on("mepf", name, "dp_mepf", epsilon, key)
+            ours = mepf or found_on("gaussian", name, "gaussian", epsilon, key)
             peer = BENCHMARK.get((name, epsilon))
             made = Cell(
                 row=TITLES[name],
@@ -211,13 +94,13 @@ def _mepf_grey() -> Entry:
             ),
         ),
         cells=tuple(cells),
-        **_frame("accuracy on 10,000 test images", "images.py mepf --device cuda", 30),
+        **frame("accuracy on 10,000 test images", "images.py mepf --device cuda", 30),
     )
 
 
 def _cifar(method: str, epsilon: float, name: str) -> Score | None:
     found = score(lines("images-cifar", method=method, epsilon=epsilon), of(name))
-    return _percent(found) if name == "resnet9" else found
+    return percent(found) if name == "resnet9" else found
 
 
 def _mepf_cifar() -> Entry:
@@ -244,7 +127,7 @@ def _mepf_cifar() -> Entry:
         item="table 6",
         title="a classifier that learns from drawn CIFAR-10",
         cells=tuple(cells),
-        **_frame("accuracy on 10,000 test images", "images.py cifar --device cuda", 60),
+        **frame("accuracy on 10,000 test images", "images.py cifar --device cuda", 60),
     )
 
 
@@ -272,7 +155,7 @@ def _mepf_fid() -> Entry:
         title="FID on CIFAR-10, measured again",
         differences=(FID_SCALE,),
         cells=tuple(cells),
-        **_frame("FID of as many drawn as training images", "images.py cifar --device cuda", 60),
+        **frame("FID of as many drawn as training images", "images.py cifar --device cuda", 60),
     )
 
 
@@ -303,5 +186,5 @@ def _mepf_stopping() -> Entry:
             "CelebA is not at hand: get it from its authors and give it to `aquatint sketch`.",
         ),
         cells=tuple(cells),
-        **_frame("FID of as many drawn as training images", "images.py cifar --device cuda", 60),
+        **frame("FID of as many drawn as training images", "images.py cifar --device cuda", 60),
     )

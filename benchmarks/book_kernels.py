@@ -18,7 +18,7 @@ from math import exp, lgamma, pi, sqrt
 
 import numpy as np
 import torch
-from runs import DELTA, RESULTS, Found, Job, Log, Settings, run_all
+from runs import DELTA, Found, Job, Log, Settings, run_all, words
 from torch import Tensor
 
 import aquatint as aq
@@ -249,18 +249,13 @@ PARTS = {
 
 def main() -> None:
     """Run one part."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = words(__doc__)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--runs", type=int, help="seeds 0, 1, …")
-    parser.add_argument("--again", action="store_true", help="make runs anew that are there")
-    parser.add_argument("--results", default=RESULTS, help="where the lines of results go")
     asked = parser.parse_args()
     make, show, runs = PARTS[asked.part]
     asked.runs = asked.runs or runs
     torch.set_num_threads(1)
-    log = Log(type(RESULTS)(asked.results) / f"book-{asked.part}.jsonl")
+    log = Log(asked.results / f"book-{asked.part}.jsonl")
     raise SystemExit(bool(run_all(log, list(make(asked)), show, again=asked.again)))
 
 

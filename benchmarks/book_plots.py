@@ -12,6 +12,8 @@ from results_plots import COLOURS
 from aquatint.drawing import save
 
 GREY = "#52606d"
+GREYS = {"mnist": "MNIST", "fashion": "FashionMNIST"}
+DRAWN_BY = {"dp_hp": "DP-HP", "gaussian_alone": "ours"}
 
 
 def draw_all(folder: Path) -> None:
@@ -22,6 +24,8 @@ def draw_all(folder: Path) -> None:
         approximation(folder / "book-approximation.svg")
     if lines("book-reduced_set"):
         reduced_set(folder / "book-reduced_set.svg")
+    if lines("book-sizes"):
+        sizes(folder / "book-sizes.svg")
 
 
 def against(points: dict[str, list[tuple[float, float]]], path: Path) -> None:
@@ -79,6 +83,26 @@ def reduced_set(path: Path) -> None:
             axes.plot(sizes, values, "o-", markersize=4, color=colour, label=title)
     axes.set(xscale="log", yscale="log", xlabel="points", ylabel="distance of embeddings")
     axes.legend(frameon=False, fontsize=8)
+    save(figure, path)
+
+
+def sizes(path: Path) -> None:
+    """Draw DP-HP's figure 3: accuracy by the number of images drawn."""
+    figure = Figure(figsize=(7.5, 3), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, (name, title) in zip(panels, GREYS.items(), strict=True):
+        for (method, said), colour in zip(DRAWN_BY.items(), COLOURS, strict=False):
+            found = [
+                line["found"]["sizes"] for line in lines("book-sizes", images=name, method=method)
+            ]
+            if found:
+                values = [100 * fmean(f[size]["mean"] for f in found) for size in found[0]]
+                axes.plot(
+                    [int(s) for s in found[0]], values, "o-", color=colour, markersize=4, label=said
+                )
+        axes.set(xscale="log", xlabel="images drawn", title=title)
+    panels[0].set_ylabel("accuracy, mean of 6, %")
+    panels[0].legend(frameon=False, fontsize=8)
     save(figure, path)
 
 

@@ -38,6 +38,8 @@ MERF_REAL = {"mnist": 87.0, "fashion": 78.0}
 """Real images by the same 12."""
 HP: dict[str, tuple[float, float]] = {"mnist": (81.0, 82.0), "fashion": (73.0, 71.0)}
 """Logistic regression and MLP of DP-HP."""
+HP_SIZES = (60, 300, 600, 3000, 6000)
+"""Images drawn, from a thousandth to a tenth of the training set: DP-HP, figure 3."""
 MEPF: dict[Cell, tuple[float, float]] = {
     ("mnist", 10.0): (83.4, 89.8),
     ("mnist", 1.0): (82.5, 89.3),

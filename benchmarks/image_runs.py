@@ -87,7 +87,7 @@ def run(settings: Settings, chosen: Part, place: Place, asked: argparse.Namespac
     release = finish(private, aq.Budget(settings["epsilon"], DELTA), simulate=seed)
     begun = perf_counter()
     given: dict[str, Any] = dict(METHODS[method].fit)
-    if method != "gaussian":
+    if not method.startswith("gaussian"):
         given |= {"device": place.device} | (TINY if place.tiny else {})
     model = synthesize_images(release, seed=seed, progress=False, **given)
     fit_s, begun = perf_counter() - begun, perf_counter()

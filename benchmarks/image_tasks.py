@@ -26,6 +26,7 @@ from aquatint.schema import Schema
 GREY = (0.299, 0.587, 0.114)
 EPOCHS = 10
 COMPONENTS = 50
+COSINES = 100
 TWELVE = ("papers",)
 THREE = ("logreg_torch", "mlp_torch", "cnn")
 
@@ -129,6 +130,23 @@ def projection(size: tuple[int, int], tiny: bool) -> PublicNetwork:
     )
 
 
+def cosines(size: tuple[int, int], count: int) -> np.ndarray:
+    """Give the smoothest cosines as images, uint8 of shape (2 · count, 1, h, w): no data at all.
+
+    Each stands there twice, light on dark and dark on light, and weaker the finer it is, as details
+    of natural images are (amplitude 1/f): these are the principal components of the set.
+    """
+    down, across = (f.ravel() for f in np.indices(size))
+    smooth = np.argsort(np.hypot(down, across), kind="stable")[:count, None, None]
+    down, across = down[smooth], across[smooth]
+    y, x = ((np.arange(n) + 0.5) / n for n in size)
+    waves = np.cos(np.pi * down * y[:, None]) * np.cos(np.pi * across * x)
+    waves /= np.linalg.norm(waves, axis=(1, 2), keepdims=True)
+    waves /= np.hypot(down, across).clip(min=1)
+    both = 127.5 + np.concatenate([waves, -waves]) * 127.0 / np.abs(waves).max()
+    return np.rint(both).astype(np.uint8)[:, None]
+
+
 @cache
 def resnet(place: Place) -> PublicNetwork:
     """Train a ResNet18 on CIFAR-10 with random greying, once: the file of work is taken again."""
@@ -167,11 +185,21 @@ def _gaussian(schema: Schema, place: Place) -> aq.Plan:
     return aq.pixel_gaussian(schema, projection(size, place.tiny))
 
 
+def _gaussian_alone(schema: Schema, place: Place) -> aq.Plan:
+    column = schema.images["image"]
+    components = 10 if place.tiny else COSINES
+    smooth = cosines((column.size[0], column.size[1]), components)
+    return aq.pixel_gaussian(schema, networks.public_projection(smooth, components, note="cosines"))
+
+
 METHODS = {
     "dp_merf": Method("DP-MERF", "none", lambda schema, _: aq.dp_merf(schema)),
     "dp_hp": Method("DP-HP", "none", lambda schema, _: aq.dp_hp(schema)),
     "gaussian": Method(
         "Gaussian by class, no generator", "CIFAR-10 in grey (50 principal components)", _gaussian
+    ),
+    "gaussian_alone": Method(
+        "Gaussian by class, in cosines", f"none ({COSINES} cosines)", _gaussian_alone
     ),
     "dp_mepf": Method(
         "DP-MEPF",
@@ -193,6 +221,7 @@ PARTS = {
     "merf": Part(GREYS, ("dp_merf",), (1.0, 0.2), TWELVE),
     "hp": Part(GREYS, ("dp_hp",), (10.0, 1.0), TWELVE),
     "gaussian": Part(GREYS, ("gaussian",), (10.0, 1.0, 0.2), THREE),
+    "alone": Part(GREYS, ("gaussian_alone",), (10.0, 1.0, 0.2), TWELVE),
     "mepf": Part(GREYS, ("dp_mepf",), (1.0, 0.2), THREE, gpu=True),
     "cifar": Part(
         ("cifar10",),

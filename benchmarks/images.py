@@ -3,6 +3,7 @@
     python benchmarks/images.py merf                    # DP-MERF, ε = 1 and 0.2
     python benchmarks/images.py hp                      # DP-HP, ε = 10 and 1
     python benchmarks/images.py gaussian                # no generator: the line to beat
+    python benchmarks/images.py alone                   # the same without public images
     python benchmarks/images.py mepf --device cuda      # DP-MEPF on MNIST and FashionMNIST
     python benchmarks/images.py cifar --device cuda     # DP-MEPF on CIFAR-10
     python benchmarks/images.py speed --device cuda     # a sketch stage by stage, and training

@@ -74,6 +74,13 @@ projection, and images drawn from a Gaussian each. It is the line that every gen
 features has to beat. Published is DP-MEPF, with a generator and a public ResNet18.
 """
 
+ALONE_TEXT = """\
+## No generator, no public images
+
+The same with the 100 smoothest cosines in place of public directions: nothing is public but the
+size of the images. Published is DP-MERF, and under *logistic* and *MLP* DP-HP at ε = 10.
+"""
+
 MEPF_TEXT = """\
 ## DP-MEPF
 
@@ -108,6 +115,7 @@ def render() -> None:
         _section("merf", MERF_TEXT.format(**MERF_REAL), _merf),
         _section("hp", HP_TEXT, _hp),
         _section("gaussian", GAUSSIAN_TEXT, _gaussian),
+        _section("alone", ALONE_TEXT, _hp),
         _section("mepf", MEPF_TEXT, _mepf),
         _section("cifar", CIFAR_TEXT, _cifar),
         machine(lines),

@@ -32,6 +32,17 @@ Settings = dict[str, Any]
 Found = dict[str, Any]
 
 
+def words(told: str | None, runs: int | None = None) -> argparse.ArgumentParser:
+    """Give the command line that the scripts of the book have in common."""
+    parser = argparse.ArgumentParser(
+        description=told, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=runs, help="seeds 0, 1, …")
+    parser.add_argument("--again", action="store_true", help="make runs anew that are there")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where lines go")
+    return parser
+
+
 def settle(asked: argparse.Namespace, quick: Settings, runs: dict[str, int]) -> None:
     """Fill in what ``--quick`` means, and how many runs a part has if nobody says."""
     if asked.quick:
