@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from math import sqrt
 from typing import Any, TypeVar, cast
 
 import numba
