@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # has no types
 
 
 @contextmanager
