@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # has no types
 
 
 @contextmanager
@@ -28,6 +29,4 @@ def one_thread() -> Iterator[None]:
 @cache
 def _libraries() -> Any:
     """Find NumPy's linear algebra, once: to look for it takes milliseconds."""
-    from threadpoolctl import ThreadpoolController
-
     return ThreadpoolController().select(user_api="blas")
