@@ -17,7 +17,10 @@ OURS = (
     "the notes. Elsewhere it is the paper's method."
 )
 STEPS = "ours is the paper's method here: a fit on a CPU has 500 steps, the paper trains for epochs"
-RINGING = "smooth directions ring around shapes, and what is cut off at black and white is lost"
+RINGING = (
+    "one run; pixels are cut at black there, and smooth directions most likely leave faint ones "
+    "around a shape"
+)
 NO_PUBLIC = "the schema: the size of the images and the classes"
 PARTS = {"merf": "dp_merf", "alone": "gaussian_alone"}
 METRIC = "accuracy on 10,000 test images"

@@ -5,7 +5,8 @@
     python benchmarks/scoreboard.py --raise               # set bars for figures without one
 
 A bar is what a committed result must not fall behind: the published figure where ours is ahead of
-it, and otherwise our own of three runs or more, less its spread. `--raise` never lowers one.
+it, and otherwise our own less its spread. `--raise` sets none by fewer than three runs, and never
+lowers one.
 `compared` is for figures that are made anew: they must agree with those committed, within their
 spread.
 """
@@ -68,7 +69,7 @@ def raised(book: Book, known: list[Bar]) -> list[Bar]:
     made = {(bar.paper, bar.item, bar.cell): bar for bar in known}
     for entry in book.entries:
         for cell in entry.cells:
-            if cell.ours is None or not (cell.ahead or cell.ours.runs >= ENOUGH):
+            if cell.ours is None or cell.ours.runs < ENOUGH:
                 continue
             place = (entry.paper, entry.item, cell.key)
             sign = 1.0 if cell.higher else -1.0
