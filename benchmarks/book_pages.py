@@ -21,8 +21,9 @@ method gives (*ours*). `make results` makes everything that is missing and write
 `aquatint bench --paper dp-hp --table 2` makes a part. No figure is typed in by hand but the
 published ones, and a test looks those up in the papers' texts. The frame of each figure (relation,
 δ, what was public, metric, command) stands with its table; seeds, CPU seconds, memory and the code
-that made it are in `benchmarks/results/book.json`. *Ours* is one method for all of a table: nothing
-is chosen by test scores.
+that made it are in `benchmarks/results/book.json`. *Ours* is one method for all of a table,
+or where runs of it are missing the paper's own, and the table says so: nothing is chosen by test
+scores.
 
 A figure in bold is at least as good as the published one. ± is the standard deviation over runs.
 
