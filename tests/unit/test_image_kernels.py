@@ -24,14 +24,18 @@ def parts(x: torch.Tensor, power: int, split: bool) -> torch.Tensor:
 @pytest.mark.parametrize(("power", "split"), [(1, False), (2, False), (1, True), (2, True)])
 def test_fused_means_are_plain_ones(power: int, split: bool) -> None:
     dice = torch.Generator().manual_seed(0)
-    layers = [torch.randn(6, width, generator=dice).to(DEVICE) for width in (5, 1300)]
+    # one of them lies in memory the other way round
+    layers = [torch.randn(6, 5, generator=dice), torch.randn(1300, 6, generator=dice).T]
+    layers = [layer.to(DEVICE) for layer in layers]
     layers[0][2], layers[1][2] = 0, 0  # a row in which the network sees nothing
     if not split:
         layers = [layer.clamp(min=0) for layer in layers]
     pulls = [torch.randn(3, w * (1 + split), generator=dice).to(DEVICE) for w in (5, 1300)]
     found = []
     for fused in (True, False):
-        given = [layer.clone().requires_grad_() for layer in layers]
+        given = [
+            layer.clone(memory_format=torch.preserve_format).requires_grad_() for layer in layers
+        ]
         if fused:
             *means, empty = fused_means(3, 0.5, power, split, *given)
         else:

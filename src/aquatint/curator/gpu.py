@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -212,8 +212,8 @@ def _count(leaf: FeatureMap, rows: Rows, device: torch.device) -> Tensor:
 
 def _dense(leaf: FeatureMap, rows: Rows, device: torch.device) -> tuple[Tensor, Tensor]:
     """Sum class by class; a row over a limit is left out and named."""
-    inner = leaf.inner if isinstance(leaf, ByLabel) else leaf
-    assert isinstance(inner, Fourier | Hermite)  # noqa: S101  # `_has_kernel` saw to it
+    # `_has_kernel` saw to it that it is one of the two.
+    inner = cast("Fourier | Hermite", leaf.inner if isinstance(leaf, ByLabel) else leaf)
     if not isinstance(leaf, ByLabel):
         return _line(inner, rows, device)
     label = rows.codes[leaf.label].long()

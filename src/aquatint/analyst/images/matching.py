@@ -85,6 +85,7 @@ class FusedMeans(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         """Give the mean of each layer's powers in float32, and which rows are empty."""
         kernels = _kernels()
+        layers = tuple(x.contiguous() for x in layers)  # which is how kernels read them
         each = len(layers[0]) // classes
         squared = cast("Tensor", sum(kernels.squares(x, power) for x in layers))
         empty = squared <= 0
@@ -147,11 +148,12 @@ class Match:
             shapes = [tuple(out.shape[1:]) for out in perceptual.raw_outputs(blank)]
         parts, left = [], torch.zeros_like(self.floor)
         for moment in torch.split(self.target.mean, sum(perceptual.sizes), dim=1):
+            clean = moment
             if self.shrink:
-                moment, error = denoised(moment, self.target.spread, shapes)  # noqa: PLW2901
+                clean, error = denoised(moment, self.target.spread, shapes)
                 left = left + error
             for part, shape in zip(
-                torch.split(moment, list(perceptual.sizes), 1), shapes, strict=True
+                torch.split(clean, list(perceptual.sizes), 1), shapes, strict=True
             ):
                 parts.append(self._line(part.view(-1, *shape), perceptual.split))
         self.parts = [part.contiguous() for part in parts]
