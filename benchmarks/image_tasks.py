@@ -28,6 +28,7 @@ EPOCHS = 10
 COMPONENTS = 50
 COSINES = 100
 TWELVE = ("papers",)
+WIDE = (256, 256, 256, 128)
 THREE = ("logreg_torch", "mlp_torch", "cnn")
 
 
@@ -207,13 +208,16 @@ METHODS = {
         lambda schema, place: aq.dp_mepf(schema, resnet(place)),
     ),
     "dp_mepf_vgg": Method(
-        "DP-MEPF", "ImageNet (VGG16)", lambda schema, place: aq.dp_mepf(schema, vgg(place))
+        "DP-MEPF",
+        "ImageNet (VGG16)",
+        lambda schema, place: aq.dp_mepf(schema, vgg(place), balance="layers"),
+        {"widths": WIDE, "latent": 64, "steps": 3_000, "rate": 1e-3, "members": 2},
     ),
     "dp_mepf_paper": Method(
         "DP-MEPF as we read the paper",
         "ImageNet (VGG16)",
-        lambda schema, place: aq.dp_mepf(schema, vgg(place), stopping=True),
-        {"matching": "moving", "floor": False},
+        lambda schema, place: aq.dp_mepf(schema, vgg(place), stopping=True, tone_share=0),
+        {"matching": "moving", "members": 1, "patience": 1.0, "steps": 2_500, "rate": 1e-3},
     ),
 }
 GREYS = ("mnist", "fashion")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aquatint.errors import PlanError
 from aquatint.features import (
@@ -12,6 +12,7 @@ from aquatint.features import (
     by_label,
     onehot,
     projected_moments,
+    tones,
 )
 from aquatint.features.perceptual import Balance
 from aquatint.networks.public import PublicNetwork, Size
@@ -21,6 +22,7 @@ from aquatint.schema import Schema
 
 COUNT_SHARE = 0.01
 CLASS_SHARE = 0.01
+TONE_SHARE = 0.02
 STOPPING_NOISE = 10.0
 """How many times wider the noise of the validation block is (DP-MEPF §3.2)."""
 
@@ -38,6 +40,7 @@ def dp_mepf(
     split: bool = False,
     labelled: bool | None = None,
     class_share: float = CLASS_SHARE,
+    tone_share: float = TONE_SHARE,
     stopping: bool | str | Sequence[str] | None = None,
     stopping_network: PublicNetwork | None = None,
     stopping_noise: float = STOPPING_NOISE,
@@ -61,6 +64,9 @@ def dp_mepf(
         Whether to condition on the schema's label; by default, if it has one.
     class_share
         The share of the budget for the class counts.
+    tone_share
+        The share of the budget for the block ``"tones"``: how often every tone occurs among the
+        pixels of all images, which drawn images are then given. 0 leaves it out, as the paper does.
     stopping
         True for a validation block of the network's last layer, or the layers to take.
     stopping_network
@@ -77,7 +83,7 @@ def dp_mepf(
     ...                 "digit": {"kind": "categorical", "categories": ["0", "1"]}}})
     >>> tiny = PublicNetwork.of(resnet18(width=2), input_size=8, architecture="resnet18")
     >>> [block.name for block in dp_mepf(schema, tiny, stopping=True).blocks]
-    ['classes', 'perceptual', 'stopping']
+    ['classes', 'perceptual', 'stopping', 'tones']
     """
     settled, label = settled_bins(schema), label_of(schema, labelled)
     column = one_image(settled)
@@ -99,7 +105,10 @@ def dp_mepf(
             raise PlanError(msg)
         validation = _validation(stopping_network or network, column, stopping)
         blocks["stopping"] = (validation, stopping_noise)
-    return image_plan(settled, label, blocks, class_share)
+    aside = {}
+    if tone_share:
+        aside["tones"] = (tones(column, settled.images[column]), tone_share)
+    return image_plan(settled, label, blocks, class_share, aside)
 
 
 def pixel_gaussian(
@@ -165,20 +174,22 @@ def image_plan(
     label: str | None,
     blocks: dict[str, tuple[FeatureMap, float]],
     class_share: float,
+    aside: Mapping[str, tuple[FeatureMap, float]] | None = None,
 ) -> Plan:
     """Add the row count where it is private and the class counts, and divide the budget.
 
     Blocks come with how wide their noise is to be, relative to each other. A share is in proportion
-    to the squared sensitivity over the squared width.
+    to the squared sensitivity over the squared width. What is `aside` has a share of its own.
     """
     planned = []
     if not schema.privacy.replaces:
         planned.append(PlannedBlock("count", Count(), COUNT_SHARE))
     if label is not None:
         planned.append(PlannedBlock("classes", onehot({label: schema.cells()[label]}), class_share))
-    left = 1 - sum(block.share for block in planned)
-    if not (0 < left < 1 or not planned):
-        msg = f"the share of the class counts must leave something, got {class_share}"
+    last = [PlannedBlock(name, *part) for name, part in (aside or {}).items()]
+    left = 1 - sum(block.share for block in (*planned, *last))
+    if not (0 < left < 1 or not (planned or last)):
+        msg = f"the shares of class counts and tones must leave something, and leave {left:g}"
         raise PlanError(msg)
     shares = {}
     for name, (part, width) in blocks.items():
@@ -187,4 +198,4 @@ def image_plan(
         shares[name] = float(moved) / width**2
     for name, (part, _) in blocks.items():
         planned.append(PlannedBlock(name, part, left * shares[name] / sum(shares.values())))
-    return Plan(schema, tuple(planned))
+    return Plan(schema, (*planned, *last))

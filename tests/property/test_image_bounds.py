@@ -25,6 +25,7 @@ from aquatint.features import Perceptual, by_label, image_rows
 from aquatint.features.base import FeatureMap
 from aquatint.features.grid import grid_of, sensitivity
 from aquatint.features.projected import CROSS, SQUARE, UNIT, ProjectedMoments
+from aquatint.features.tones import Tones
 from aquatint.image_files import ImageBatch
 from aquatint.image_recipes import dp_mepf, pixel_gaussian
 from aquatint.networks import PublicNetwork
@@ -91,6 +92,28 @@ def check_integers(leaf: FeatureMap, rows) -> None:
         for other in exact:
             distance = sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
             assert distance <= int(bound.replace_l2_squared)
+
+
+@settings(max_examples=150, deadline=None)
+@given(hnp.arrays(np.uint8, (4, 3, 2, 2), elements=st.one_of(st.sampled_from([0, 255]), whole)))
+def test_no_image_has_more_tones_than_pixels(pixels):
+    for some in (pixels, pixels[:, :1]):
+        counted = Tones("image", some.shape[1], 4)
+        rows = image_rows("image", torch.from_numpy(some))
+        found = counted(rows).double()
+        assert torch.allclose(found.sum(dim=1), torch.tensor(float(some.shape[1])).sqrt().double())
+        assert found.norm(dim=1).max() <= 1 + 1e-6
+        for image, shares in zip(some, found, strict=True):
+            for channel, part in zip(image, shares.view(some.shape[1], -1), strict=True):
+                black = part[0] * some.shape[1] ** 0.5
+                assert float(black) == pytest.approx(float((channel == 0).mean()), abs=1e-6)
+        check_integers(counted, rows)
+
+
+def test_black_and_white_are_as_far_apart_as_tones_can_be():
+    rows = image_rows("image", torch.tensor([[0], [255]], dtype=torch.uint8).view(2, 1, 1, 1))
+    one, other = Tones("image", 1, 1)(rows)
+    assert float((one - other).square().sum()) == 2
 
 
 @pytest.mark.parametrize("fill", [float("nan"), float("inf"), -float("inf")])

@@ -25,14 +25,17 @@ from aquatint.analyst.images.matching import Match, class_means, weights_of
 from aquatint.analyst.images.model import drawn_classes
 from aquatint.analyst.images.targets import (
     Target,
+    parted,
     shares_of,
     shrunk,
     targets_of,
     validation_of,
 )
+from aquatint.analyst.images.tones import _curve
 from aquatint.analyst.images.training import Training, start, train
 from aquatint.errors import PlanError, ReleaseError
 from aquatint.features import Perceptual, fourier, image_rows, pixel_names
+from aquatint.features.tones import TONES, tone_of
 from aquatint.image_recipes import dp_mepf, pixel_gaussian
 from aquatint.networks import save as save_network
 
@@ -260,7 +263,7 @@ def test_at_the_noise_floor_nothing_pulls(release):
     loud = replace(target, spread=target.spread * 1e6)
     moved = {}
     for floor in (True, False):
-        chosen = Training(60, 40, 1e-2, 0.9, "batch", floor, False, 0)
+        chosen = Training(60, 40, 1e-2, 0.9, "batch", floor, False, 1.0, 0)
         torch.manual_seed(0)
         generator = build("residual", (1, 8, 8), 10, 4, (8, 8))
         before = generator.last.weight.detach().clone()
@@ -288,10 +291,88 @@ def test_the_validation_block_chooses_the_weights(monkeypatch):
 
     monkeypatch.setattr(Match, "misfit", misfit)
     monkeypatch.setitem(train.__globals__, "_validate", validate)
-    model = fit_images(release, **QUICK)
+    model = fit_images(release, **QUICK, patience=1.0)
     assert len(states) == 20
     assert torch.equal(model.generator.last.weight, states[1])
     assert not torch.equal(states[1], states[-1])
+    states.clear()
+    misfits = iter([5.0, 1.0, 3.0] + [9.0] * 17)
+    again = fit_images(release, **QUICK, patience=0.25)
+    assert len(states) == 2 + 5  # and a quarter of the steps in vain
+    assert torch.equal(again.generator.last.weight, model.generator.last.weight)
+
+
+def test_noise_parts_a_target_in_two_that_are_independent(release):
+    """Their noises have the stated spread and no correlation, over 4 targets of 10⁶ numbers.
+
+    Deviations are within 5.5 standard errors: a false alarm in more than ten million runs.
+    """
+    [target] = targets_of(release, "label", shares_of(release, "label"))
+    truth, spread = torch.rand(10, 100_000), torch.linspace(0.1, 2.0, 10)
+    for aside in (0.1, 0.5):
+        for seed in (0, 1):
+            own = torch.randn(truth.shape) * spread[:, None]
+            given = Target(target.map, truth + own, spread, torch.eye(10))
+            one, other = parted(given, aside, seed)
+            first, second = (
+                ((part.mean - truth) / part.spread[:, None]).double() for part in (one, other)
+            )
+            assert torch.allclose(one.spread**-2 + other.spread**-2, spread**-2)
+            assert torch.allclose(other.spread**-2 * spread**2, torch.tensor(aside))
+            allowed = 5.5 / truth.numel() ** 0.5
+            assert abs(float((first * second).mean())) < allowed
+            for noise in (first, second):
+                assert abs(float(noise.mean())) < allowed
+                assert abs(float(noise.square().mean()) - 1) < allowed * 2**0.5
+
+
+def test_several_generators_draw_in_turn(release, tmp_path):
+    path = tmp_path / "fit.safetensors"
+    both = fit_images(release, **{**QUICK, "steps": 10}, members=2, checkpoint=path)
+    assert path.exists()
+    assert (tmp_path / "fit-2.safetensors").exists()
+    assert both.settings["members"] == 2
+    first, second = both.generator.members
+    assert not torch.equal(first.last.weight, second.last.weight)
+    noise, classes = torch.randn(7, 4), torch.arange(7)
+    with torch.no_grad():
+        drawn = both.generator.eval()(noise, classes)
+        torch.testing.assert_close(drawn[::2], first(noise[::2], classes[::2]))
+        torch.testing.assert_close(drawn[1::2], second(noise[1::2], classes[1::2]))
+    both.save(tmp_path / "model.safetensors")
+    again = aq.load_model(tmp_path / "model.safetensors")
+    assert np.array_equal(both.sample(30, seed=1).pixels, again.sample(30, seed=1).pixels)
+    alone = fit_images(release, **{**QUICK, "steps": 10})
+    torch.testing.assert_close(alone.generator.last.weight, first.last.weight)
+    for members in (0, 1000):
+        with pytest.raises(ReleaseError, match="how many generators"):
+            fit_images(release, **QUICK, members=members)
+
+
+# Tones
+
+
+def test_drawn_images_get_the_tones_of_the_release(release, model):
+    """A third of the digits' pixels is black; the generator, hardly trained, has few such."""
+    real = some_digits(900).pixels
+    drawn = model.sample(500, seed=1).pixels
+    raw = replace(model, curves=None).sample(500, seed=1).pixels
+    black = (real == 0).mean()
+    assert abs((drawn == 0).mean() - black) < 0.05
+    assert abs((raw == 0).mean() - black) > 0.15
+    assert (np.diff(model.curves.astype(int), axis=1) >= 0).all()
+
+
+def test_noise_alone_changes_no_tone():
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, 256, (50, 8, 8, 3), dtype=np.uint8)
+    place = tone_of(torch.from_numpy(drawn).long()).numpy()
+    shares = [np.bincount(place[..., c].ravel(), minlength=TONES) / 3200 for c in range(3)]
+    for channel, share in enumerate(shares):
+        loud = share + rng.uniform(-1, 1, TONES) * 3.4
+        assert np.array_equal(_curve(loud, 1.0, drawn[..., channel]), np.arange(256))
+        exact = _curve(np.eye(TONES)[0], 1e-9, drawn[..., channel])
+        assert not exact.any()  # all black
 
 
 def test_a_generator_may_begin_at_another(release, model, tmp_path):

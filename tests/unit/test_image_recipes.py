@@ -17,7 +17,7 @@ import aquatint as aq
 from aquatint.accounting import Budget
 from aquatint.curator.sketch import accumulate
 from aquatint.errors import PlanError
-from aquatint.features import Perceptual, leaves
+from aquatint.features import Perceptual, leaves, tones
 from aquatint.features.grid import grid_of
 from aquatint.image_recipes import dp_mepf, pixel_gaussian
 from aquatint.planning import noise_of
@@ -39,15 +39,22 @@ def test_blocks_of_dp_mepf(protects):
     schema = image_schema(protects)
     plan = dp_mepf(schema, tiny_resnet(), moments=(1, 2), stopping=True)
     counted = [] if schema.privacy.replaces else ["count"]
-    assert [b.name for b in plan.blocks] == [*counted, "classes", "perceptual", "stopping"]
+    named = [*counted, "classes", "perceptual", "stopping", "tones"]
+    assert [b.name for b in plan.blocks] == named
     main = next(b for b in plan.blocks if b.name == "perceptual").map
     assert main.inner == Perceptual(tiny_resnet(), moments=(1, 2))
     assert main.classes == 10
-    validation = plan.blocks[-1].map
+    validation = plan.blocks[-2].map
     assert validation == Perceptual(
         tiny_resnet(), layers=["blocks.7.relu2"], moments=(1, 2), pool=1
     )
     assert sum(b.share for b in plan.blocks) == pytest.approx(1)
+    assert plan.blocks[-1].map == tones("image", schema.images["image"])
+    assert plan.blocks[-1].share == 0.02
+    plain = dp_mepf(schema, tiny_resnet(), tone_share=0)
+    assert [b.name for b in plain.blocks] == [*counted, "classes", "perceptual"]
+    with pytest.raises(PlanError, match="must leave something"):
+        dp_mepf(schema, tiny_resnet(), tone_share=0.99)
 
 
 @pytest.mark.parametrize("protects", BOTH)
@@ -89,16 +96,16 @@ def test_another_network_for_stopping_and_chosen_layers():
     plan = dp_mepf(
         schema, tiny_resnet(), stopping=["features.1"], stopping_network=tiny_vgg(), labelled=False
     )
-    assert [b.name for b in plan.blocks] == ["perceptual", "stopping"]
+    assert [b.name for b in plan.blocks] == ["perceptual", "stopping", "tones"]
     assert plan.blocks[1].map.network == tiny_vgg()
     assert plan.blocks[1].map.layers == ("features.1",)
     one = dp_mepf(schema, tiny_resnet(), stopping="relu")
-    assert one.blocks[-1].map.layers == ("relu",)
+    assert one.blocks[-2].map.layers == ("relu",)
 
 
 def test_unlabelled_images_are_one_embedding():
     schema = image_schema(label=False)
-    (block,) = dp_mepf(schema, tiny_resnet()).blocks
+    (block,) = dp_mepf(schema, tiny_resnet(), tone_share=0).blocks
     assert isinstance(block.map, Perceptual)
     assert [b.name for b in pixel_gaussian(schema, tiny_projection()).blocks] == ["gaussian"]
     release = aq.sketch(

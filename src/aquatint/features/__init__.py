@@ -28,3 +28,4 @@ from aquatint.features.projected import projected_moments as projected_moments
 from aquatint.features.race import race as race
 from aquatint.features.smooth import smooth as smooth
 from aquatint.features.spec import from_spec as from_spec
+from aquatint.features.tones import tones as tones

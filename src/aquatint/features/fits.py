@@ -14,6 +14,7 @@ from aquatint.features.moments import SecondMoment
 from aquatint.features.perceptual import Perceptual
 from aquatint.features.projected import ProjectedMoments
 from aquatint.features.stacking import pixel_of
+from aquatint.features.tones import Tones, tones
 from aquatint.schema import Schema
 
 
@@ -58,11 +59,16 @@ def _check_images(name: str, leaf: FeatureMap, schema: Schema) -> None:
     elif isinstance(leaf, Product):
         _check_images(name, leaf.left, schema)
         _check_images(name, leaf.right, schema)
-    elif isinstance(leaf, (Perceptual, ProjectedMoments)):
+    elif isinstance(leaf, (Perceptual, ProjectedMoments, Tones)):
         image = schema.images.get(leaf.column)
         if image is None:
             msg = f"block {name!r} needs images, but column {leaf.column!r} holds none"
             raise PlanError(msg)
+        if isinstance(leaf, Tones):
+            if tones(leaf.column, image) != leaf:
+                msg = f"block {name!r} counts tones of images of another size than the schema's"
+                raise PlanError(msg)
+            return
         taken = (leaf.network.channels, *leaf.network.input_size)
         if leaf.network.architecture == "projection" and image.shape != taken:
             msg = (

@@ -17,6 +17,7 @@ from aquatint.features.moments import SecondMoment
 from aquatint.features.named import named, projected_from
 from aquatint.features.race import Race
 from aquatint.features.smooth import Smooth
+from aquatint.features.tones import Tones
 
 MAX_DEPTH = 20
 MAX_PARTS = 10_000
@@ -122,6 +123,9 @@ _KINDS: dict[str, Callable[[Spec, Inner], FeatureMap]] = {
     ),
     "perceptual": lambda s, _inner: named(s),
     "projected_moments": lambda s, _inner: projected_from(s),
+    "tones": lambda s, _inner: Tones(
+        _names([s["column"]])[0], _whole(s["channels"]), _whole(s["pixels"])
+    ),
     "scaled": lambda s, inner: scale(inner(s["inner"]), s["weight"]),
     "concat": _parts,
     "product": lambda s, inner: product(inner(s["left"]), inner(s["right"])),

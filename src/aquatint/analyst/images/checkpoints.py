@@ -38,8 +38,8 @@ def save(path: str | Path, progress: Progress, name: str) -> None:
         tensors |= {f"best.{n}": t for n, t in progress.best[1].items()}
     if progress.misfits is not None:
         tensors["misfits"] = progress.misfits
-    off = None if progress.best is None else progress.best[0]
-    described = {"format": FORMAT, "fit": name, "step": progress.step, "best": off}
+    best = None if progress.best is None else (progress.best[0], progress.best[2])
+    described = {"format": FORMAT, "fit": name, "step": progress.step, "best": best}
     plain = {n: t.detach().cpu().contiguous().clone() for n, t in tensors.items()}
     content = to_bytes(plain, metadata={FORMAT: json.dumps(described)})
     with reserved(path, len(content)) as file:
@@ -64,8 +64,9 @@ def resume(path: str | Path, progress: Progress, name: str) -> None:
         device = next(progress.generator.parameters()).device
         best, misfits = _under(tensors, "best."), tensors.get("misfits")
         if described["best"] is not None:
+            off, at = described["best"]
             state = {key: tensor.to(device) for key, tensor in best.items()}
-            progress.best = (float(described["best"]), state)
+            progress.best = (float(off), state, int(at))
         progress.misfits = None if misfits is None else misfits.to(device)
         progress.step = int(described["step"])
     except (OSError, SafetensorError, LookupError, RuntimeError, TypeError, ValueError):

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from aquatint.analyst.images import checkpoints
-from aquatint.analyst.images.generators import Kind, build
+from aquatint.analyst.images.generators import Generator, Kind, Several, build
 from aquatint.analyst.images.matching import Match
-from aquatint.analyst.images.model import ImageNetwork, as_pixels, image_of, label_names
-from aquatint.analyst.images.targets import shares_of, targets_of, validation_of
+from aquatint.analyst.images.model import MEMBERS, ImageNetwork, as_pixels, image_of, label_names
+from aquatint.analyst.images.targets import (
+    Target,
+    parted,
+    shares_of,
+    targets_of,
+    validation_of,
+)
+from aquatint.analyst.images.tones import curves_of
 from aquatint.analyst.images.training import MATCHINGS, Matching, Progress, Training, start, train
 from aquatint.errors import ReleaseError
 from aquatint.features.attaching import networked_maps
@@ -23,10 +31,17 @@ from aquatint.progress import track
 from aquatint.release.model import Release
 from aquatint.schema import Schema
 
-STEPS = {"cuda": 2_500, "cpu": 500}
+STEPS = {"cuda": 1_500, "cpu": 500}
+GENERATORS = {"cuda": 4, "cpu": 1}
 BATCH = {"cuda": 500, "cpu": 200}
-RATE = {"residual": 1e-3, "convolutional": 1e-2, "connected": 3e-3}
+RATE = {"residual": 5e-4, "convolutional": 1e-2, "connected": 3e-3}
 AVERAGE = 0.995
+ASIDE = 0.1
+PATIENCE = 0.25
+APART = 7_907
+"""How far the seeds of members are apart."""
+SEEN = 1_000
+"""In how many drawn images tones are counted."""
 CHECKPOINTS = 10
 """How many checkpoints a fit writes."""
 
@@ -42,8 +57,11 @@ def fit_images(
     widths: Sequence[int] | None = None,
     average: float = AVERAGE,
     matching: Matching = "batch",
-    floor: bool = True,
+    floor: bool = False,
     shrink: bool = False,
+    aside: float = ASIDE,
+    patience: float = PATIENCE,
+    members: int | None = None,
     begin: ImageNetwork | str | Path | None = None,
     checkpoint: str | Path | None = None,
     preview: str | Path | None = None,
@@ -71,11 +89,20 @@ def fit_images(
     matching
         ``"batch"`` or ``"moving"``, see `Training`.
     floor
-        Whether misfits stop pulling at the noise floor.
+        Whether misfits stop pulling at the noise floor, in place of validation or beside it.
     shrink
         Whether to take noise off the means of convolutions before anything is fitted to them, by
         how smooth they are and what channels tell (`denoise`). It reads the release alone. Where
         noise is large, it takes off what tells classes apart as well.
+    aside
+        The share of the release's information that chooses among the weights of different steps:
+        more noise parts the embedding in two independent ones (`targets.parted`), at no cost in
+        privacy. 0 takes the last weights. A block ``"stopping"`` takes its place.
+    patience
+        Training ends once this share of all steps has passed without a better validation.
+    members
+        How many generators to train, each with a start and an `aside` of its own; they draw in
+        turn (`generators.Several`). By default one, and four on a GPU.
     begin
         A generator to begin with, or the file of one: trained on a sketch of public images, or on
         an earlier release. It may have other classes.
@@ -95,9 +122,12 @@ def fit_images(
         raise ReleaseError(msg)
     schema = release.schema
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    members = GENERATORS[torch.device(place).type] if members is None else members
+    if not 1 <= members <= MEMBERS:
+        msg = f"members is how many generators draw in turn, 1 to {MEMBERS}, got {members}"
+        raise ReleaseError(msg)
     shares = shares_of(release, schema.label)
     targets = targets_of(release, schema.label, shares)
-    aside = validation_of(release, schema.label, shares)
     perceptual = any(True for target in targets for _ in networked_maps(target.map))
     kind = generator or ("residual" if perceptual else "connected")
     chosen = Training(
@@ -108,25 +138,53 @@ def fit_images(
         matching=matching,
         floor=floor,
         shrink=shrink,
+        patience=patience,
         seed=seed,
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        shape, sizes = image_of(schema)[1].shape, None if widths is None else tuple(widths)
-        network = build(kind, shape, len(shares), latent, sizes)
-        settings = {"kind": kind, "latent": network.latent, "widths": list(network.widths)}
-        if begin is not None:
-            _begin(network, settings, begin)
-        network.to(place)
-        if torch.device(place).type == "cuda":
-            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        state = start(network, chosen)
-        matches = [Match(target.to(place), len(shares), shrink=shrink) for target in targets]
-        validation = [Match(target.to(place), len(shares)) for target in aside]
-        with track("training", chosen.steps, show=progress) as advance:
-            report = _reporter(release, chosen, settings, checkpoint, preview, state, advance)
-            made = train(state, matches, validation, chosen, report)
-    return ImageNetwork(schema, shares, made.to("cpu"), settings)
+    shape, sizes = image_of(schema)[1].shape, None if widths is None else tuple(widths)
+    made: list[Generator] = []
+    with torch.random.fork_rng(), track("training", chosen.steps * members, show=progress) as tell:
+        for member in range(members):
+            own = replace(chosen, seed=seed + APART * member)
+            torch.manual_seed(own.seed)
+            network = build(kind, shape, len(shares), latent, sizes)
+            settings = {"kind": kind, "latent": network.latent, "widths": list(network.widths)}
+            if begin is not None:
+                _begin(network, settings, begin)
+            network.to(place)
+            if torch.device(place).type == "cuda":
+                network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            state = start(network, own)
+            kept = _numbered(checkpoint, member)
+            report = _reporter(release, own, settings, kept, preview, state, tell)
+            fitted, judges = _parts(release, targets, shares, aside, own.seed)
+            matches = [Match(target.to(place), len(shares), shrink=shrink) for target in fitted]
+            validation = [Match(target.to(place), len(shares)) for target in judges]
+            made.append(train(state, matches, validation, own, report).to("cpu"))
+            tell(chosen.steps - state.step)
+    several = {"members": members} if members > 1 else {}
+    drawing = Several(made) if members > 1 else made[0]
+    model = ImageNetwork(schema, shares, drawing, settings | several)
+    return replace(model, curves=curves_of(release, model.sample(SEEN, seed=seed).pixels))
+
+
+def _parts(
+    release: Release, targets: Sequence[Target], shares: np.ndarray, aside: float, seed: int
+) -> tuple[Sequence[Target], Sequence[Target]]:
+    """Give what to fit and what to validate with: a block for it, or a part of the information."""
+    judges = validation_of(release, release.schema.label, shares)
+    if judges or not aside:
+        return targets, judges
+    both = [parted(target, aside, seed) for target in targets]
+    return [fitted for fitted, _ in both], [judge for _, judge in both]
+
+
+def _numbered(checkpoint: str | Path | None, member: int) -> Path | None:
+    """Give the file of a member's checkpoint; the first has the name as it is."""
+    if checkpoint is None:
+        return None
+    path = Path(checkpoint)
+    return path.with_name(f"{path.stem}-{member + 1}{path.suffix}") if member else path
 
 
 def _begin(

@@ -13,6 +13,7 @@ from aquatint.analyst.images.gaussian import ImageGaussian, fit_gaussian, moment
 from aquatint.analyst.images.model import ImageNetwork
 from aquatint.errors import ReleaseError
 from aquatint.features.attaching import networked_maps
+from aquatint.features.tones import Tones
 from aquatint.networks.files import load
 from aquatint.networks.finding import find
 from aquatint.networks.public import PublicNetwork
@@ -53,7 +54,13 @@ def synthesize_images(
         raise ReleaseError(msg)
     whole = with_networks(release, network)
     found = moments_block(whole)
-    others = [b for b in whole.blocks if b.map.reads[1] and (found is None or b is not found[0])]
+    others = [
+        block
+        for block in whole.blocks
+        if block.map.reads[1]
+        and not isinstance(block.map, Tones)
+        and (found is None or block is not found[0])
+    ]
     if method == "gaussian" or (method == "auto" and found is not None and not others):
         if settings.keys() - {"device"}:
             msg = f"the Gaussian has no setting {', '.join(sorted(settings.keys() - {'device'}))}"

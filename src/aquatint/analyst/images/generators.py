@@ -7,7 +7,7 @@ a faint background of its own, which no embedding sees and every classifier lear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
 from typing import Any, Literal, get_args
@@ -155,6 +155,28 @@ class Connected(Generator):
         """Give all pixels at once."""
         del classes
         out: Tensor = self.layers(start).view(len(start), *self.shape)
+        return out
+
+
+class Several(Generator):
+    """Several generators that draw in turn.
+
+    Each has biases of its own, faint patterns by class among them. A classifier learns what all
+    images of a class share; what only some of the generators do stands out less.
+    """
+
+    def __init__(self, members: Sequence[Generator]) -> None:
+        first = members[0]
+        super().__init__(first.shape, first.classes, first.latent)
+        del self.names  # each member has its own
+        self.members = nn.ModuleList(members)
+
+    def forward(self, noise: Tensor, classes: Tensor) -> Tensor:
+        """Generate images, the first by the first member, the second by the second, and so on."""
+        out = torch.empty(len(noise), *self.shape, device=noise.device)
+        turns = len(self.members)
+        for turn, member in enumerate(self.members):
+            out[turn::turns] = member(noise[turn::turns], classes[turn::turns])
         return out
 
 

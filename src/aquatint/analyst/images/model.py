@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aquatint.analyst.images.generators import Generator, build
+from aquatint.analyst.images.generators import Generator, Several, build
+from aquatint.analyst.images.tones import apply
 from aquatint.analyst.synthesize import store
 from aquatint.analyst.synthesize.draw import check_count
 from aquatint.analyst.synthesize.store import add_up, are_shares
@@ -22,6 +23,7 @@ from aquatint.image_files import ImageBatch
 from aquatint.schema import Schema
 
 BATCH = 2_000
+MEMBERS = 100
 LARGEST = 1e6
 """Trained weights are far smaller."""
 
@@ -39,13 +41,16 @@ class ImageNetwork:
     generator
         The network.
     settings
-        How to build it again: its kind, latent and widths.
+        How to build it again: its kind, latent and widths, and how many `members` draw in turn.
+    curves
+        What becomes of every tone, uint8 of shape (channels, 256), if tones are known.
     """
 
     schema: Schema
     shares: np.ndarray
     generator: Generator
     settings: Mapping[str, Any]
+    curves: np.ndarray | None = None
 
     def sample(
         self,
@@ -74,7 +79,8 @@ class ImageNetwork:
         self.generator.to(place).eval()
         parts = list(self._batches(torch.from_numpy(classes).to(place), seed, place))
         self.generator.to("cpu")
-        return ImageBatch(np.concatenate(parts), label_names(self.schema, classes))
+        pixels = apply(self.curves, np.concatenate(parts))
+        return ImageBatch(pixels, label_names(self.schema, classes))
 
     def _batches(self, classes: Tensor, seed: int | None, device: str) -> Iterator[np.ndarray]:
         dice = torch.Generator(device=device)
@@ -89,6 +95,8 @@ class ImageNetwork:
     def save(self, path: str | Path) -> None:
         """Write the model as one file that `load_model` reads."""
         tensors = {"shares": torch.from_numpy(self.shares), **self.generator.state_dict()}
+        if self.curves is not None:
+            tensors["curves"] = torch.from_numpy(self.curves)
         store.save(path, "image network", self.schema, tensors, dict(self.settings))
 
     @classmethod
@@ -107,20 +115,31 @@ class ImageNetwork:
         """Rebuild a saved model, after checking that its parts belong together."""
         weights = dict(tensors)
         try:
-            shares = weights.pop("shares")
+            shares, curves = weights.pop("shares"), weights.pop("curves", None)
             _, column = image_of(schema)
+            if curves is not None and not _is_curves(curves, column.shape[0]):
+                msg = "its curves of tones are not of 256 values for each channel"
+                raise ValueError(msg)
             classes = class_count(schema)
             if not are_shares(shares, (classes,)) or not add_up(shares.sum()):
                 msg = "its classes are not those of the schema's label"
                 raise ValueError(msg)
+            members = int(settings.get("members", 1))
+            if not 1 <= members <= MEMBERS:
+                msg = f"it has {members} generators"
+                raise ValueError(msg)
             with torch.device("meta"):
-                generator = build(
-                    str(settings["kind"]),
-                    column.shape,
-                    classes,
-                    int(settings["latent"]),
-                    tuple(map(int, settings["widths"])),
-                )
+                built: list[Generator] = [
+                    build(
+                        str(settings["kind"]),
+                        column.shape,
+                        classes,
+                        int(settings["latent"]),
+                        tuple(map(int, settings["widths"])),
+                    )
+                    for _ in range(members)
+                ]
+                generator = built[0] if members == 1 else Several(built)
             wanted = {n: (t.dtype, t.shape) for n, t in generator.state_dict().items()}
             if {n: (t.dtype, t.shape) for n, t in weights.items()} != wanted:
                 msg = "its layers do not follow on each other"
@@ -132,7 +151,8 @@ class ImageNetwork:
             msg = f"the generator in the file does not fit together: {error}"
             raise ReleaseError(msg) from None
         generator.load_state_dict(weights, assign=True)
-        return cls(schema, shares.double().numpy(), generator.eval(), dict(settings))
+        found = None if curves is None else curves.numpy()
+        return cls(schema, shares.double().numpy(), generator.eval(), dict(settings), found)
 
     def __repr__(self) -> str:
         return f"ImageNetwork({self.schema.name!r}, {self.settings['kind']} generator)"
@@ -141,6 +161,10 @@ class ImageNetwork:
 def _counts(name: str) -> bool:
     """Whether a tensor is a weight, and not the number of batches that a norm has seen."""
     return not name.endswith("num_batches_tracked")
+
+
+def _is_curves(curves: Tensor, channels: int) -> bool:
+    return curves.dtype == torch.uint8 and curves.shape == (channels, 256)
 
 
 def image_of(schema: Schema) -> tuple[str, Image]:

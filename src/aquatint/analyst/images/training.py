@@ -21,8 +21,8 @@ MEMORY = 0.99
 """How much of a misfit is remembered from step to step."""
 VALIDATIONS = 20
 """How often a fit with a validation block looks at it."""
-VALIDATED = 4_000
-"""How many images it draws for that."""
+VALIDATED = 8
+"""How many batches of images it draws for that."""
 BATCHES = 40
 """Over how many batches the statistics of normalisation are taken in the end, at most."""
 
@@ -42,9 +42,11 @@ class Training:
         ``"batch"`` compares the batch with the target, without bias. ``"moving"`` compares a moving
         average over batches, as DP-MEPF does (GFMN, dos Santos et al. 2019).
     floor
-        A line of the target stops pulling once its misfit is down to what noise alone explains.
+        Nothing pulls any more while the misfit is down to what noise alone explains.
     shrink
         Noise is taken off the means of convolutions first.
+    patience
+        Training ends once this share of all steps has passed without a better validation.
     seed
         Draws the start and the batches.
     """
@@ -56,6 +58,7 @@ class Training:
     matching: Matching
     floor: bool
     shrink: bool
+    patience: float
     seed: int
 
 
@@ -72,7 +75,7 @@ class Progress:
     adam
         The optimiser.
     best
-        The weights that were best by the validation block, and how far off they were.
+        The weights that were best by validation, how far off they were, and at which step.
     misfits
         The remembered misfit of every line, in units of its noise floor, for reports.
     """
@@ -81,7 +84,7 @@ class Progress:
     generator: Generator
     averaged: Generator
     adam: torch.optim.Adam
-    best: tuple[float, dict[str, Tensor]] | None = None
+    best: tuple[float, dict[str, Tensor], int] | None = None
     misfits: Tensor | None = None
 
 
@@ -117,6 +120,7 @@ def train(
     weights = torch.cat(weights_of(matches))
     floors = torch.cat([match.floor for match in matches])
     pull = torch.ones_like(floors)
+    least = float((weights * floors).sum())
     noise = torch.empty(len(classes), generator.latent, device=device).normal_(generator=dice)
     _set_rate(progress.adam, chosen.rate * _schedule((progress.step + 1) / chosen.steps))
     generator.train()
@@ -125,14 +129,15 @@ def train(
     )
     kept: list[Tensor] = list(progress.averaged.parameters())
     made: list[Tensor] = list(generator.parameters())
-    while progress.step < chosen.steps:
+    while progress.step < chosen.steps and not _stale(progress, chosen):
         _set_rate(progress.adam, chosen.rate * _schedule((progress.step + 1) / chosen.steps))
         noise.normal_(generator=dice)
         seen = step_once() / floors.clamp(min=1e-30)
         before = progress.misfits
         progress.misfits = seen.clone() if before is None else before.lerp_(seen, 1 - MEMORY)
         if chosen.floor:
-            pull.copy_((progress.misfits > 1).float())
+            # a line's own noise may be shorter than expected: all lines together tell it better
+            pull.fill_((weights * floors * progress.misfits).sum() > least)
         memory = min(chosen.average, (1 + progress.step) / (10 + progress.step))
         with torch.no_grad():
             torch._foreach_lerp_(kept, made, 1 - memory)
@@ -161,18 +166,33 @@ def ready(generator: Generator, each: int, batches: int) -> None:
 
 def _validate(
     progress: Progress, validation: Sequence[Match], each: int, device: torch.device
-) -> None:
-    """Keep the weights that are nearest to the validation block, by its own noise (§3.2)."""
+) -> float:
+    """Keep the weights that are nearest to what is kept aside, by its own noise (§3.2).
+
+    Every candidate draws from the same noise, so that they differ by their weights alone.
+    """
     candidate = deepcopy(progress.averaged)
     ready(candidate, each, BATCHES // 4)
-    per_class = max(2, VALIDATED // candidate.classes)
-    classes = torch.arange(candidate.classes, device=device).repeat_interleave(per_class)
+    classes = torch.arange(candidate.classes, device=device).repeat_interleave(VALIDATED * each)
+    dice = torch.Generator(device=device).manual_seed(0)
+    noise = torch.randn(len(classes), candidate.latent, device=device, generator=dice)
+    off = 0.0
     with torch.no_grad():
-        images = candidate(torch.randn(len(classes), candidate.latent, device=device), classes)
-        off = sum(float(match.misfit(images).sum()) for match in validation)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            images = candidate(noise, classes)
+        for match, weight in zip(validation, weights_of(validation), strict=True):
+            off += float((weight * (match.misfit(images) - match.floor)).sum())
     if progress.best is None or off < progress.best[0]:
         state = {name: tensor.clone() for name, tensor in candidate.state_dict().items()}
-        progress.best = (off, state)
+        progress.best = (off, state, progress.step)
+    return off
+
+
+def _stale(progress: Progress, chosen: Training) -> bool:
+    """Whether validation has not found better weights for long."""
+    if progress.best is None:
+        return False
+    return progress.step - progress.best[2] >= chosen.patience * chosen.steps
 
 
 def _schedule(share: float) -> float:

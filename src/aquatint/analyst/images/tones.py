@@ -1,0 +1,70 @@
+"""Give drawn images the tones of the private ones: one curve for all images of a channel.
+
+A generator leaves a background at 1 or 3 where it should be 0, by class, and a classifier learns
+just that. The share of every tone is known from a release to a few thousandths, so a curve that
+never falls takes the tones that are drawn to those that should be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from aquatint.features.tones import TONES, Tones, tone_of
+from aquatint.release.model import Release
+
+SURE = 3.5
+"""How many deviations of its noise a share must differ by."""
+
+
+def curves_of(release: Release, pixels: np.ndarray) -> np.ndarray | None:
+    """Find the curves for a model's images, or None where the release has no tones.
+
+    Parameters
+    ----------
+    release
+        What the curator published.
+    pixels
+        Images that the model drew, uint8 of shape (n, height, width, channels).
+
+    Returns
+    -------
+    curves
+        What becomes of each value, uint8 of shape (channels, 256).
+    """
+    for block in release.blocks:
+        if isinstance(block.map, Tones):
+            channels = block.map.channels
+            unit = channels**0.5 / max(1.0, release.count)
+            wanted = block.sum.reshape(channels, TONES) * unit
+            noise = float(block.stderr[0]) * unit
+            return np.stack([_curve(wanted[c], noise, pixels[..., c]) for c in range(channels)])
+    return None
+
+
+def apply(curves: np.ndarray | None, pixels: np.ndarray) -> np.ndarray:
+    """Take every pixel along the curve of its channel."""
+    if curves is None:
+        return pixels
+    return np.stack([curve[pixels[..., c]] for c, curve in enumerate(curves)], axis=-1)
+
+
+def _curve(wanted: np.ndarray, noise: float, drawn: np.ndarray) -> np.ndarray:
+    """Give the curve of one channel.
+
+    Where noise explains how a released share differs from the model's own, the model's is kept; so
+    noise alone gives the curve that changes nothing.
+    """
+    place = tone_of(torch.arange(256)).numpy()
+    own = np.bincount(drawn.ravel(), minlength=256) / max(1, drawn.size)
+    had = np.bincount(place, own, TONES)
+    share = np.where(np.abs(wanted - had) < SURE * noise, had, wanted.clip(0, None))
+    # inside a tone, values keep the proportions they are drawn in
+    even = 1 / np.bincount(place)[place]
+    within = np.where(had[place] > 0, own / np.maximum(had[place], 1e-30), even)
+    aim = np.cumsum(share[place] * within)
+    if not aim[-1] > 0:
+        return np.arange(256, dtype=np.uint8)
+    middle = np.cumsum(own) - own / 2
+    found = np.searchsorted(aim / aim[-1], middle)
+    return np.asarray(found.clip(0, 255), dtype=np.uint8)
