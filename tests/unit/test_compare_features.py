@@ -274,8 +274,8 @@ def test_distances_to_locations_are_those_of_the_map(squared, missing):
     values[rng.random(values.shape) < missing] = np.nan
     apart = np.abs(values[:, None] - places)
     expected = np.where(np.isnan(apart), 1.0, apart**2 if squared else apart) @ weights
-    known, *rest = (torch.from_numpy(each) for each in (values, places, weights))
-    made = _Values.of(known).apart(*rest, squared=squared)
+    known, at, by = (torch.from_numpy(each) for each in (values, places, weights))
+    made = _Values.of(known, by, squared=squared).apart(at)
     np.testing.assert_allclose(made.numpy(), expected, atol=1e-12)
 
 
