@@ -84,10 +84,22 @@ class Cells:
         sampling = sum(self.together / rows for rows in self.rows)
         return np.asarray(self._one * sampling + self.noise)
 
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of D."""
+        return np.asarray(np.sqrt(self._variance))
+
     def far_from_gaussian(self, size: np.ndarray) -> np.ndarray:
-        """Say where a Gaussian's tail at such a difference is off by more than a tenth."""
-        z = np.abs(size) / np.sqrt(self._variance)
-        return np.asarray(self.skewness * z**3 / 6 + self.kurtosis * z**4 / 24 > 0.1)
+        """Say where a Gaussian's tail, a standard deviation out or more, is off by over a tenth.
+
+        It is by the skewness, by the kurtosis, or by half a step where D goes in steps of one row.
+        Noise blurs these: only the first harmonic counts, and its share of them is left.
+        """
+        z = np.maximum(np.abs(size) / self.deviation, 1.0)
+        step = self.together / min(self.rows)
+        steps = step / self.deviation / 2 * np.exp(-2 * np.pi**2 * self.noise / step**2)
+        off = self.skewness * z**3 / 6 + self.kurtosis * z**4 / 24 + steps * z
+        return np.asarray(off > 0.1)
 
     def only(self, some: np.ndarray) -> Cells:
         """Give some of the cells."""
@@ -121,11 +133,15 @@ class Cells:
 def two_sided(cells: Cells, size: np.ndarray) -> np.ndarray:
     """Approximate P(abs(D) ≥ size): Lugannani & Rice's formula for whole numbers, on both sides.
 
-    Sizes should be at least a standard deviation. It is good however few rows are expected, and up
-    to four times too large where noise blurs the whole numbers (Lugannani & Rice 1980; Daniels
-    1987, §6).
+    It is good however few rows are expected, and up to four times too large where noise blurs the
+    whole numbers (Lugannani & Rice 1980; Daniels 1987, §6). Within a standard deviation, where it
+    is not, the bound is 1.
     """
-    return np.asarray(np.minimum(1.0, _upper(cells, size) + _upper(cells.turned(), size)))
+    tails = np.ones_like(size)
+    out = size >= cells.deviation
+    far, beyond = cells.only(out), size[out]
+    tails[out] = _upper(far, beyond) + _upper(far.turned(), beyond)
+    return np.asarray(np.minimum(1.0, tails))
 
 
 def _upper(cells: Cells, size: np.ndarray) -> np.ndarray:
