@@ -136,7 +136,7 @@ def fitted_frequencies(
         for _ in range(50)
     ]
     size = len(tables.first)
-    best = max(trials, key=lambda turns: float(_criterion(waves(turns), size)))
+    best = max(trials, key=lambda turns: _criterion(waves(turns), size)[0])
     turns = best.clone()
     _climb(lambda: waves(turns), size, [turns] if keep_width else [turns, stretch])
     wide = tuple((widths * stretch.exp()).clamp(min=0.01).tolist())
@@ -158,16 +158,26 @@ def _some_rows(tables: PublicTables, count: int, seed: int) -> Rows:
     )
 
 
-def _criterion(features: Tensor, size: int) -> Tensor:
-    """Give w'(Σ + γI)⁻¹w of two tables, the first of which has so many of the rows."""
-    means, covariance = [], 2 * NOISE * torch.eye(features.shape[1], dtype=torch.float64)
-    for part in (features[:size], features[size:]):
-        means.append(part.mean(dim=0))
-        centred = part - means[-1]
-        covariance = covariance + centred.T @ centred / (len(part) - 1)
+def _criterion(features: Tensor, size: int) -> tuple[float, Tensor]:
+    """Give w'(Σ + γI)⁻¹w of two tables, the first of which has so many of the rows; its gradient.
+
+    With v = (Σ + γI)⁻¹w the gradient is 2v for w and −vv' for Σ. A row x of a table with n rows and
+    mean m is in w by ±x/n and in Σ by (x − m)(x − m)'/(n − 1), so it gets
+    2v·(±1/n − (x − m)·v/(n − 1)).
+    """
+    tables = features[:size], features[size:]
+    means = [table.mean(dim=0) for table in tables]
+    centred = [table - mean for table, mean in zip(tables, means, strict=True)]
+    covariance = 2 * NOISE * torch.eye(features.shape[1], dtype=torch.float64)
+    for table in centred:
+        covariance += table.T @ table / (len(table) - 1)
     difference = means[0] - means[1]
-    found: Tensor = difference @ torch.linalg.solve(covariance, difference)
-    return found
+    solved = torch.linalg.solve(covariance, difference)
+    along = [
+        sign / len(table) - table @ solved / (len(table) - 1)
+        for sign, table in zip((1, -1), centred, strict=True)
+    ]
+    return float(difference @ solved), torch.outer(torch.cat(along), 2 * solved)
 
 
 def _climb(features: Callable[[], Tensor], size: int, parameters: list[Tensor]) -> None:
@@ -177,7 +187,8 @@ def _climb(features: Callable[[], Tensor], size: int, parameters: list[Tensor]) 
     with track("fitting to public tables", STEPS, show=True) as advance:
         for _ in range(STEPS):
             steps.zero_grad()
-            (-_criterion(features(), size)).backward()  # type: ignore[no-untyped-call]
+            made = features()
+            torch.autograd.backward(made, -_criterion(made.detach(), size)[1])
             steps.step()
             advance(1)
     for parameter in parameters:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import erfc
@@ -60,31 +61,31 @@ class Cells:
             bend = bend + self.together / rows * tilted * (1 - tilted)
         return total, slope, bend
 
-    @property
+    @cached_property
     def kurtosis(self) -> np.ndarray:
         """The excess kurtosis of D: nearly 0 where noise or many rows make it Gaussian."""
         fourth = sum((self.together / rows) ** 3 for rows in self.rows)
         shape = self._one * np.abs(1 - 6 * self._one)
         return np.asarray(shape * fourth / self._variance**2)
 
-    @property
+    @cached_property
     def skewness(self) -> np.ndarray:
         """The skewness of D, without its sign: 0 for two sides of one size."""
         first, second = ((self.together / rows) ** 2 for rows in self.rows)
         shape = self._one * np.abs(1 - 2 * self.share)
         return np.asarray(shape * abs(first - second) / self._variance**1.5)
 
-    @property
+    @cached_property
     def _one(self) -> np.ndarray:
         """The variance of one row."""
         return np.asarray(self.share * (1 - self.share))
 
-    @property
+    @cached_property
     def _variance(self) -> np.ndarray:
         sampling = sum(self.together / rows for rows in self.rows)
         return np.asarray(self._one * sampling + self.noise)
 
-    @property
+    @cached_property
     def deviation(self) -> np.ndarray:
         """The standard deviation of D."""
         return np.asarray(np.sqrt(self._variance))
