@@ -40,19 +40,16 @@ def fitted_locations(
     begun = torch.stack([*numbers, *chosen], dim=1)
     places, stretch = begun[:, :width].clone(), torch.zeros(1, dtype=torch.float64)
     lengths = torch.tensor(start.length_scales, dtype=torch.float64)
-    values, squared = _Values.of(tables.values(start.columns)), start.kernel == "gaussian"
-    other = [
-        (tables.codes(name)[:, None] != begun[:, at]).double()
-        for at, (name, _) in enumerate(start.cells_of, start=width)
-    ]
+    squared = start.kernel == "gaussian"
+    weights = 0.5 / lengths**2 if squared else 1 / lengths
+    values = _Values.of(tables.values(start.columns), weights[:width], squared=squared)
+    other = torch.zeros((), dtype=torch.float64)
+    for at, (name, _) in enumerate(start.cells_of, start=width):
+        other = other + (tables.codes(name)[:, None] != begun[:, at]) * weights[at]
 
     def kernel() -> Tensor:
-        length = lengths * stretch.exp()
-        weights = 0.5 / length**2 if squared else 1 / length
-        total = values.apart(places, weights[:width], squared=squared)
-        for weight, unlike in zip(weights[width:], other, strict=True):
-            total = total + unlike * weight
-        return torch.exp(-total) - 0.5
+        total = values.apart(places) + other
+        return torch.exp(-total * torch.exp(stretch * (-2 if squared else -1))) - 0.5
 
     _climb(kernel, len(tables.first), [places] if keep_scale else [places, stretch])
     points = torch.cat([places, begun[:, width:]], dim=1).tolist()
@@ -68,32 +65,46 @@ def fitted_locations(
 
 @dataclass(frozen=True)
 class _Values:
-    """Values of rows with a zero for what is missing, their squares, and what is missing if any."""
+    """Values of rows with a zero for what is missing, and what no location has a say in.
+
+    Attributes
+    ----------
+    filled
+        The values.
+    weights
+        Of each column in a distance, squared or not.
+    missing
+        Where a value is missing, if any is.
+    fixed
+        The part of each row's distance that is the same for all locations.
+    """
 
     filled: Tensor
-    squares: Tensor
-    absent: Tensor | None
+    weights: Tensor
+    squared: bool
+    missing: Tensor | None
+    fixed: Tensor
 
     @classmethod
-    def of(cls, values: Tensor) -> _Values:
+    def of(cls, values: Tensor, weights: Tensor, *, squared: bool) -> _Values:
         absent = values.isnan()
-        filled = values.masked_fill(absent, 0.0)
-        return cls(filled, filled**2, absent.double() if bool(absent.any()) else None)
+        filled, missing = values.masked_fill(absent, 0.0), absent.double()
+        fixed = ((filled**2 if squared else 0.0) + missing) @ weights
+        some = missing if bool(absent.any()) else None
+        return cls(filled, weights, squared, some, fixed[:, None])
 
-    def apart(self, places: Tensor, weights: Tensor, *, squared: bool) -> Tensor:
+    def apart(self, places: Tensor) -> Tensor:
         """Weigh and add up the distances to locations; a missing value is one range away."""
-        if not squared:
+        if not self.squared:
             parts = (self.filled[:, None] - places).abs()
-            if self.absent is None:
-                return parts @ weights
-            return torch.where(self.absent[:, None] > 0, 1.0, parts) @ weights
-        scaled = places * weights
-        lengths = (places * scaled).sum(dim=1)
-        found = self.squares @ weights[:, None] - 2 * self.filled @ scaled.T + lengths
-        if self.absent is None:
-            return found.clamp(min=0.0)
-        found = found - self.absent @ (places * scaled).T
-        return found.clamp(min=0.0) + (self.absent @ weights)[:, None]
+            if self.missing is not None:
+                parts = parts * (1 - self.missing[:, None])
+            return parts @ self.weights + self.fixed
+        scaled = places * self.weights
+        found = (places * scaled).sum(dim=1) - self.filled @ (2 * scaled).T
+        if self.missing is not None:
+            found = found - self.missing @ (places * scaled).T
+        return (found + self.fixed).clamp(min=0.0)
 
 
 def fitted_frequencies(
@@ -111,12 +122,12 @@ def fitted_frequencies(
     absent = values.isnan()
     filled = values.masked_fill(absent, 0.0)
     amplitude = (~absent.any(dim=1)).double()[:, None] * sqrt(2 / start.dim)
-    apart = (filled - 0.5).square()
+    apart = (filled - 0.5).square() @ (0.5 / widths**2)[:, None]
 
     def waves(turns: Tensor) -> Tensor:
-        angle = 2 * pi * filled @ turns.T
-        bell = torch.exp(-(apart @ (widths * stretch.exp()) ** -2)[:, None] / 2) * amplitude
-        return torch.cat([angle.cos(), angle.sin()], dim=1) * bell
+        angle = filled @ (2 * pi * turns).T
+        bell = torch.exp(-apart * torch.exp(-2 * stretch)) * amplitude
+        return torch.cat([angle.cos() * bell, angle.sin() * bell], dim=1)
 
     trials = [drawn] + [
         drawn
@@ -125,7 +136,7 @@ def fitted_frequencies(
         for _ in range(50)
     ]
     size = len(tables.first)
-    best = max(trials, key=lambda turns: float(_criterion(waves(turns), size)))
+    best = max(trials, key=lambda turns: _criterion(waves(turns), size)[0])
     turns = best.clone()
     _climb(lambda: waves(turns), size, [turns] if keep_width else [turns, stretch])
     wide = tuple((widths * stretch.exp()).clamp(min=0.01).tolist())
@@ -147,16 +158,26 @@ def _some_rows(tables: PublicTables, count: int, seed: int) -> Rows:
     )
 
 
-def _criterion(features: Tensor, size: int) -> Tensor:
-    """Give w'(Σ + γI)⁻¹w of two tables, the first of which has so many of the rows."""
-    means, covariance = [], 2 * NOISE * torch.eye(features.shape[1], dtype=torch.float64)
-    for part in (features[:size], features[size:]):
-        means.append(part.mean(dim=0))
-        centred = part - means[-1]
-        covariance = covariance + centred.T @ centred / (len(part) - 1)
+def _criterion(features: Tensor, size: int) -> tuple[float, Tensor]:
+    """Give w'(Σ + γI)⁻¹w of two tables, the first of which has so many of the rows; its gradient.
+
+    With v = (Σ + γI)⁻¹w the gradient is 2v for w and −vv' for Σ. A row x of a table with n rows and
+    mean m is in w by ±x/n and in Σ by (x − m)(x − m)'/(n − 1), so it gets
+    2v·(±1/n − (x − m)·v/(n − 1)).
+    """
+    tables = features[:size], features[size:]
+    means = [table.mean(dim=0) for table in tables]
+    centred = [table - mean for table, mean in zip(tables, means, strict=True)]
+    covariance = 2 * NOISE * torch.eye(features.shape[1], dtype=torch.float64)
+    for table in centred:
+        covariance += table.T @ table / (len(table) - 1)
     difference = means[0] - means[1]
-    found: Tensor = difference @ torch.linalg.solve(covariance, difference)
-    return found
+    solved = torch.linalg.solve(covariance, difference)
+    along = [
+        sign / len(table) - table @ solved / (len(table) - 1)
+        for sign, table in zip((1, -1), centred, strict=True)
+    ]
+    return float(difference @ solved), torch.outer(torch.cat(along), 2 * solved)
 
 
 def _climb(features: Callable[[], Tensor], size: int, parameters: list[Tensor]) -> None:
@@ -166,7 +187,8 @@ def _climb(features: Callable[[], Tensor], size: int, parameters: list[Tensor]) 
     with track("fitting to public tables", STEPS, show=True) as advance:
         for _ in range(STEPS):
             steps.zero_grad()
-            (-_criterion(features(), size)).backward()  # type: ignore[no-untyped-call]
+            made = features()
+            torch.autograd.backward(made, -_criterion(made.detach(), size)[1])
             steps.step()
             advance(1)
     for parameter in parameters:

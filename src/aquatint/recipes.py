@@ -225,6 +225,12 @@ def dp_hp(
         most = IMAGE_DRAWS if settled.images else MOST_DRAWS
         wanted = _bearable(rows, epsilon, most) if draws is None else draws
         chosen = _drawn(factors, width, classes, wanted, seed)
+        if not chosen and (draws or product_columns > 2):
+            msg = (
+                f"no product of {width} columns was found that has at most {MOST_PRODUCT:,} "
+                "features: ask for fewer product_columns"
+            )
+            raise PlanError(msg)
         products = [reduce(product, [factors[name] for name in some]) for some in chosen]
         if products:
             blocks["products"] = (concat(*products), gamma / len(products))

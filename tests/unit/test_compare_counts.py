@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom, laplace, norm
 
 from aquatint.analyst.compare.counts import Cells, bounded, two_sided
+from aquatint.analyst.compare.parts import singly
 from aquatint.analyst.compare.sides import Sides
 from aquatint.analyst.compare.tables import Table, spread_out, table_part
 
@@ -91,3 +92,17 @@ def test_rare_categories_do_not_make_a_difference(rows):
 def test_a_table_of_nothing_but_rare_cells_says_nothing():
     cells = Cells(np.full(3, 1e-6), np.full(3, 1e-12), (1000.0, 1000.0))
     assert spread_out(np.full(3, 0.01), cells, np.full(3, 3e-9), -0.002) == 1.0
+
+
+@pytest.mark.parametrize("rows", [(1000, 1000), (1000, 20_000), (1300, 1000)])
+def test_a_cell_is_not_called_different_too_often_at_any_level(rows):
+    """By the law of D itself; a Gaussian's tails above .05 were off by two thirds."""
+    for expected, noise in product((0.1, 0.5, 2, 10), (0.1, 0.3, 1.0)):
+        share, variance = expected / min(rows), sum((noise / n) ** 2 for n in rows)
+        deviation = np.sqrt(share * (1 - share) * sum(1 / n for n in rows) + variance)
+        sizes = np.linspace(0, 6 * deviation, 300)[1:]
+        mean = np.full_like(sizes, share)
+        found = singly(sides_of(rows), sizes, mean, mean * (1 - mean), (noise, noise), counts=True)
+        for far in range(3, 299, 8):
+            beyond = exactly(share, rows, sizes[far], lambda x, v=variance: norm.sf(x / v**0.5))
+            assert beyond <= 1.13 * found[far]

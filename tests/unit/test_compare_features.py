@@ -19,7 +19,7 @@ from aquatint.errors import DataError, PlanError
 from aquatint.features import Rows, fourier, locations, second_moment, smooth
 from aquatint.features.decay import decay
 from aquatint.features.grid import grid_of, sensitivity
-from aquatint.public_training import _Values
+from aquatint.public_training import _criterion, _Values
 from aquatint.schema import Privacy
 
 ADD, REPLACE = (Privacy(protects=p) for p in ("add or remove one row", "replace one row"))
@@ -274,9 +274,21 @@ def test_distances_to_locations_are_those_of_the_map(squared, missing):
     values[rng.random(values.shape) < missing] = np.nan
     apart = np.abs(values[:, None] - places)
     expected = np.where(np.isnan(apart), 1.0, apart**2 if squared else apart) @ weights
-    known, *rest = (torch.from_numpy(each) for each in (values, places, weights))
-    made = _Values.of(known).apart(*rest, squared=squared)
+    known, at, by = (torch.from_numpy(each) for each in (values, places, weights))
+    made = _Values.of(known, by, squared=squared).apart(at)
     np.testing.assert_allclose(made.numpy(), expected, atol=1e-12)
+
+
+def test_the_gradient_of_what_public_training_climbs_is_right():
+    dice = torch.Generator().manual_seed(0)
+    features = torch.rand(11, 3, generator=dice, dtype=torch.float64)
+    value, gradient = _criterion(features, 4)
+    for place in np.ndindex(11, 3):
+        moved = features.clone()
+        moved[place] += 1e-6
+        assert (_criterion(moved, 4)[0] - value) / 1e-6 == pytest.approx(
+            float(gradient[place]), rel=1e-3, abs=1e-5
+        )
 
 
 def test_public_tables_must_fit_the_schema():

@@ -438,6 +438,7 @@ MAPS = {
     "product": hermite_product(["age", "pay"], 3),
     "triple": hermite_product(["age", "pay", "seen"], 2),
     "mixed": product(hermite(["pay"], 3), onehot({"job": 3})),
+    "four": product(hermite_product(["age", "pay", "seen"], 2), onehot({"job": 3})),
     "weighted": scale(fourier(["pay"], 10), 0.3),
     "columns": onehot(TABLE.cells()),
     "pairs": pairs({n: c for n, c in TABLE.cells().items() if n != "sex"}),

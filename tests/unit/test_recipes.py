@@ -139,6 +139,14 @@ def test_draws_are_public_and_by_seed():
     assert "products" not in names(dp_hp(schema, draws=0))
 
 
+def test_products_that_were_asked_for_are_not_dropped_in_silence():
+    many = {f"x{i}": {"kind": "categorical", "categories": [*map(str, range(50))]} for i in "abc"}
+    schema = schema_of(label=None, columns=many)
+    assert "products" in names(dp_hp(schema))
+    with pytest.raises(PlanError, match="no product of 3 columns"):
+        dp_hp(schema, product_columns=3)
+
+
 @pytest.mark.parametrize("weight", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("protects", ["add or remove one row", "replace one row"])
 def test_gamma_divides_the_budget_as_equation_16_weighs_the_loss(weight, protects):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import erfc
@@ -60,34 +61,46 @@ class Cells:
             bend = bend + self.together / rows * tilted * (1 - tilted)
         return total, slope, bend
 
-    @property
+    @cached_property
     def kurtosis(self) -> np.ndarray:
         """The excess kurtosis of D: nearly 0 where noise or many rows make it Gaussian."""
         fourth = sum((self.together / rows) ** 3 for rows in self.rows)
         shape = self._one * np.abs(1 - 6 * self._one)
         return np.asarray(shape * fourth / self._variance**2)
 
-    @property
+    @cached_property
     def skewness(self) -> np.ndarray:
         """The skewness of D, without its sign: 0 for two sides of one size."""
         first, second = ((self.together / rows) ** 2 for rows in self.rows)
         shape = self._one * np.abs(1 - 2 * self.share)
         return np.asarray(shape * abs(first - second) / self._variance**1.5)
 
-    @property
+    @cached_property
     def _one(self) -> np.ndarray:
         """The variance of one row."""
         return np.asarray(self.share * (1 - self.share))
 
-    @property
+    @cached_property
     def _variance(self) -> np.ndarray:
         sampling = sum(self.together / rows for rows in self.rows)
         return np.asarray(self._one * sampling + self.noise)
 
+    @cached_property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of D."""
+        return np.asarray(np.sqrt(self._variance))
+
     def far_from_gaussian(self, size: np.ndarray) -> np.ndarray:
-        """Say where a Gaussian's tail at such a difference is off by more than a tenth."""
-        z = np.abs(size) / np.sqrt(self._variance)
-        return np.asarray(self.skewness * z**3 / 6 + self.kurtosis * z**4 / 24 > 0.1)
+        """Say where a Gaussian's tail, a standard deviation out or more, is off by over a tenth.
+
+        It is by the skewness, by the kurtosis, or by half a step where D goes in steps of one row.
+        Noise blurs these: only the first harmonic counts, and its share of them is left.
+        """
+        z = np.maximum(np.abs(size) / self.deviation, 1.0)
+        step = self.together / min(self.rows)
+        steps = step / self.deviation / 2 * np.exp(-2 * np.pi**2 * self.noise / step**2)
+        off = self.skewness * z**3 / 6 + self.kurtosis * z**4 / 24 + steps * z
+        return np.asarray(off > 0.1)
 
     def only(self, some: np.ndarray) -> Cells:
         """Give some of the cells."""
@@ -121,11 +134,15 @@ class Cells:
 def two_sided(cells: Cells, size: np.ndarray) -> np.ndarray:
     """Approximate P(abs(D) ≥ size): Lugannani & Rice's formula for whole numbers, on both sides.
 
-    Sizes should be at least a standard deviation. It is good however few rows are expected, and up
-    to four times too large where noise blurs the whole numbers (Lugannani & Rice 1980; Daniels
-    1987, §6).
+    It is good however few rows are expected, and up to four times too large where noise blurs the
+    whole numbers (Lugannani & Rice 1980; Daniels 1987, §6). Within a standard deviation, where it
+    is not, the bound is 1.
     """
-    return np.asarray(np.minimum(1.0, _upper(cells, size) + _upper(cells.turned(), size)))
+    tails = np.ones_like(size)
+    out = size >= cells.deviation
+    far, beyond = cells.only(out), size[out]
+    tails[out] = _upper(far, beyond) + _upper(far.turned(), beyond)
+    return np.asarray(np.minimum(1.0, tails))
 
 
 def _upper(cells: Cells, size: np.ndarray) -> np.ndarray:

@@ -13,9 +13,6 @@ from aquatint.analyst.compare.counts import two_sided as counts_beyond
 from aquatint.analyst.compare.sides import Sides
 from aquatint.analyst.compare.tails import in_deviations, two_sided
 
-SMALL = 0.05
-"""P-values above this are not looked at twice: they decide nothing."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -116,7 +113,7 @@ def _heavier(
     laplaces: list[tuple[np.ndarray, np.ndarray]],
 ) -> np.ndarray:
     """Put the tails of counts in the place of those of Gaussians, where they are heavier."""
-    some = (found < SMALL) & cells.far_from_gaussian(difference)
+    some = cells.far_from_gaussian(difference)
     if not some.any():
         return found
     few, size = cells.only(some), np.abs(difference[some])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
-from math import pi, sqrt
+from math import pi, prod, sqrt
 
 import torch
 from torch import Tensor
@@ -33,6 +33,24 @@ def as_product(leaf: FeatureMap) -> FeatureMap:
     return Product(onehot({leaf.label: leaf.classes}), leaf.inner)
 
 
+def evenly(part: Product) -> tuple[FeatureMap, FeatureMap]:
+    """Part a product of products into two sides that have about as many features.
+
+    ⊗ is associative, so it does not matter where; but every row has all features of a side.
+    """
+    factors = _factors(part)
+    cuts = ((factors[:at], factors[at:]) for at in range(1, len(factors)))
+    best = min(cuts, key=lambda sides: sum(prod(one.dim for one in side) for side in sides))
+    left, right = (reduce(Product, side) for side in best)
+    return left, right
+
+
+def _factors(part: FeatureMap) -> list[FeatureMap]:
+    if isinstance(part, Product):
+        return [*_factors(part.left), *_factors(part.right)]
+    return [part]
+
+
 class Means:
     """Means of features over groups of soft rows; tables over points are computed once."""
 
@@ -40,6 +58,7 @@ class Means:
         self.heads = heads
         self._tables: dict[tuple[FeatureMap, str], Tensor] = {}
         self._pair_places: dict[Marginals, Tensor] = {}
+        self._even: dict[Product, tuple[FeatureMap, FeatureMap]] = {}
 
     def groups(self, part: FeatureMap, rows: SoftRows, count: int) -> Tensor:
         """Give the mean over each of `count` equal groups of rows in turn, shape (count, dim)."""
@@ -47,8 +66,10 @@ class Means:
         if isinstance(part, Scaled):
             return self.groups(part.inner, rows, count) * part.weight
         if isinstance(part, Product):
-            left = (rows.weight * self.rows(part.left, rows)).view(count, size, -1)
-            right = self.rows(part.right, rows).view(count, size, -1)
+            if part not in self._even:
+                self._even[part] = evenly(part)
+            left, right = (self.rows(side, rows) for side in self._even[part])
+            left, right = (rows.weight * left).view(count, size, -1), right.view(count, size, -1)
             return torch.bmm(left.transpose(1, 2), right).flatten(1) / size
         if isinstance(part, Marginals) and all(len(s) == 2 for s in part.sets):
             return self._pairs(part, rows, count)
