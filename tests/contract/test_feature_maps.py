@@ -14,6 +14,7 @@ from aquatint.features.grid import grid_of, is_counting
 from aquatint.features.moments import SecondMoment
 from aquatint.features.perceptual import Perceptual
 from aquatint.features.projected import ProjectedMoments
+from aquatint.features.tones import Tones
 
 DIGESTED = ("fourier", "race")
 LOOSE = ("label", "classes")
@@ -42,7 +43,7 @@ def subclasses(base):
 def test_every_feature_map_of_the_library_has_an_example(kit):
     assert features  # importing the package has defined them all
     ours = {c for c in subclasses(FeatureMap) if c.__module__.startswith("aquatint.")}
-    ours -= {Perceptual, ProjectedMoments}  # of images: test_image_maps.py
+    ours -= {Perceptual, ProjectedMoments, Tones}  # of images: test_image_maps.py
     shown = {type(m) for example in kit.examples.values() for m in everything_inside(example)}
     assert ours
     assert {c.__name__ for c in ours - shown} == set()

@@ -23,6 +23,7 @@ from aquatint.features import (
     onehot,
     projected_moments,
     scale,
+    tones,
 )
 from aquatint.features.attaching import attached, networked_maps
 from aquatint.features.fits import check_fits
@@ -42,6 +43,7 @@ PLAIN = {
     "resnet, in the ball": Perceptual(tiny_resnet(), layers=["relu"], length="ball"),
     "gaussian of a network": projected_moments(tiny_reduction()),
     "gaussian": projected_moments(tiny_projection()),
+    "tones": tones("image", image_schema().images["image"]),
     "gaussian, heavy mean": projected_moments(tiny_projection(), mean_weight=3.0),
 }
 MAPS = PLAIN | {f"by label, {name}": by_label(inner, "label", 10) for name, inner in PLAIN.items()}

@@ -76,13 +76,13 @@ SKETCH = "sketch private.npz --schema digits.toml --epsilon 1 --delta 1e-5 -o"
 @pytest.mark.parametrize(
     ("recipe", "blocks"),
     [
-        (["dp_mepf", "--features", "net.safetensors"], ["classes", "perceptual"]),
+        (["dp_mepf", "--features", "net.safetensors"], ["classes", "perceptual", "tones"]),
         (
             [
                 *("dp_mepf", "--features", "net.safetensors", "--option", "stopping=true"),
                 *("--option", "moments=[1, 2]", "--option", "stopping_noise=5"),
             ],
-            ["classes", "perceptual", "stopping"],
+            ["classes", "perceptual", "stopping", "tones"],
         ),
         (["dp_merf", "--option", "features=60"], ["classes", "embedding"]),
         (["dp_hp", "--option", "order=5"], ["classes", "sum", "products"]),

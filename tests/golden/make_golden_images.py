@@ -1,7 +1,8 @@
 """Make the golden files of images: run once by hand, never by the tests.
 
 ``python tests/golden/make_golden_images.py`` writes ``release_v1_images.aqt`` beside this file, and
-the two public networks that it names, from made-up images. None is ever made again.
+the two public networks that it names, from made-up images, and ``release_v1_tones.aqt``, which has
+what came later. None is ever made again.
 """
 
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 
 import aquatint as aq
-from aquatint.features import Perceptual, by_label, projected_moments
+from aquatint.features import Perceptual, by_label, projected_moments, tones
 from aquatint.image_files import ImageBatch
 from aquatint.networks import PublicNetwork, public_projection, resnet18, save
 
@@ -37,9 +38,22 @@ def images(count: int, seed: int) -> ImageBatch:
 
 
 def main() -> None:
-    target = HERE / "release_v1_images.aqt"
-    if target.exists():
-        sys.exit(f"{target} exists, and a golden file is never made again")
+    """Make what is not there."""
+    targets = {"release_v1_images.aqt": networks, "release_v1_tones.aqt": toned}
+    missing = {HERE / name: make for name, make in targets.items() if not (HERE / name).exists()}
+    if not missing:
+        sys.exit("all golden files exist, and none is ever made again")
+    for target, make in missing.items():
+        make(target)
+
+
+def toned(target: Path) -> None:
+    schema = aq.Schema.from_dict(SCHEMA)
+    plan = aq.Plan(schema, (aq.PlannedBlock("tones", tones("image", schema.images["image"]), 1.0),))
+    aq.sketch(images(120, 0), schema, epsilon=2.0, delta=1e-6, plan=plan).save(target)
+
+
+def networks(target: Path) -> None:
     torch.manual_seed(0)
     network = PublicNetwork.of(
         resnet18(width=1, classes=2), input_size=8, architecture="resnet18", note="random weights"

@@ -94,7 +94,7 @@ def test_the_schema_has_every_kind_of_column(release):
     assert release.schema.label == "income"
 
 
-def test_every_kind_of_feature_map_is_in_a_golden_file(release, later, tested, seen):
+def test_every_kind_of_feature_map_is_in_a_golden_file(release, later, tested, seen, toned):
     from aquatint.features.spec import _KINDS
 
     def kinds(spec):
@@ -105,7 +105,7 @@ def test_every_kind_of_feature_map_is_in_a_golden_file(release, later, tested, s
         for part in spec.get("parts", []):
             yield from kinds(part)
 
-    blocks = (*release.blocks, *later.blocks, *tested.blocks, *seen.blocks)
+    blocks = (*release.blocks, *later.blocks, *tested.blocks, *seen.blocks, *toned.blocks)
     used = {kind for block in blocks for kind in kinds(block.map.spec())}
     assert used == set(_KINDS)
 
@@ -189,11 +189,26 @@ def test_the_blocks_of_test_features_are_those_that_were_released(tested):
 
 
 SEEN = HERE / "release_v1_images.aqt"
+TONED = HERE / "release_v1_tones.aqt"
 
 
 @pytest.fixture(scope="module")
 def seen():
     return aq.load(SEEN)
+
+
+@pytest.fixture(scope="module")
+def toned():
+    return aq.load(TONED)
+
+
+def test_the_tones_of_images_are_those_that_were_released(toned):
+    known = "8a9ce3bf21286399f15c0cd9ce4ce19d2f7e6cdbb62cd9c48824b812f3cfac74"
+    assert hashlib.sha256(TONED.read_bytes()).hexdigest() == known
+    [block] = toned.blocks
+    assert (block.name, block.map.kind, block.map.dim) == ("tones", "tones", 66)
+    assert [int(i) for i in block.integers[:2]] == [-15695346, 28119055]
+    assert unread(to_bytes(toned)) == unread(TONED.read_bytes())
 
 
 def test_the_files_of_images_were_not_touched():
