@@ -86,9 +86,10 @@ def test_the_spec_rebuilds_a_map_that_knows_all_but_its_weights(sighted):
     assert again == sighted
     assert hash(again) == hash(sighted)
     assert (again.dim, again.bound) == (sighted.dim, sighted.bound)
-    with pytest.raises(PlanError, match=r"attach it first.*\.safetensors"):
-        again(rows_of(2))
     networks = tuple(inner.network for inner in networked_maps(sighted))
+    if networks:
+        with pytest.raises(PlanError, match=r"attach it first.*\.safetensors"):
+            again(rows_of(2))
     rows = rows_of(5)
     assert torch.equal(attached(again, networks)(rows), sighted(rows))
 
@@ -134,6 +135,8 @@ def test_a_hostile_spec_of_moments_is_refused(wrong):
 
 
 def test_gradients_reach_the_pixels_and_are_finite(sighted):
+    if not any(True for _ in networked_maps(sighted)):
+        return  # a count of tones has none
     images = (random_images(8, seed=3).float() / 255).requires_grad_()
     rows = image_rows("image", images, {"label": torch.arange(8)})
     weights = torch.linspace(0.5, 1.5, sighted.dim)
