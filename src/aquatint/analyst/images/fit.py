@@ -149,12 +149,7 @@ def fit_images(
             torch.manual_seed(own.seed)
             network = build(kind, shape, len(shares), latent, sizes)
             settings = {"kind": kind, "latent": network.latent, "widths": list(network.widths)}
-            if begin is not None:
-                _begin(network, settings, begin)
-            network.to(place)
-            if torch.device(place).type == "cuda":
-                network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-            state = start(network, own)
+            state = start(_placed(network, settings, begin, place), own)
             kept = _numbered(checkpoint, member)
             report = _reporter(release, own, settings, kept, preview, state, tell)
             fitted, judges = _parts(release, targets, shares, aside, own.seed)
@@ -185,6 +180,20 @@ def _numbered(checkpoint: str | Path | None, member: int) -> Path | None:
         return None
     path = Path(checkpoint)
     return path.with_name(f"{path.stem}-{member + 1}{path.suffix}") if member else path
+
+
+def _placed(
+    network: Generator,
+    settings: dict[str, Any],
+    begin: ImageNetwork | str | Path | None,
+    place: str,
+) -> Generator:
+    """Give a generator on its device, with the weights to begin with."""
+    if begin is not None:
+        _begin(network, settings, begin)
+    if torch.device(place).type == "cuda":
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network.to(place)
 
 
 def _begin(
