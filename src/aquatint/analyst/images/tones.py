@@ -52,13 +52,17 @@ def apply(curves: np.ndarray | None, pixels: np.ndarray) -> np.ndarray:
 def _curve(wanted: np.ndarray, noise: float, drawn: np.ndarray) -> np.ndarray:
     """Give the curve of one channel.
 
-    Where noise explains how a released share differs from the model's own, the model's is kept; so
-    noise alone gives the curve that changes nothing.
+    Where noise explains how a released share differs from the model's own, the model's is kept, in
+    proportion; so noise alone gives the curve that changes nothing.
     """
     place = tone_of(torch.arange(256)).numpy()
     own = np.bincount(drawn.ravel(), minlength=256) / max(1, drawn.size)
     had = np.bincount(place, own, TONES)
-    share = np.where(np.abs(wanted - had) < SURE * noise, had, wanted.clip(0, None))
+    sure = np.abs(wanted - had) >= SURE * noise
+    share = np.where(sure, wanted.clip(0, None), had)
+    left = had[~sure].sum()
+    if left > 0:  # what is told for sure stays as told
+        share[~sure] *= max(0.0, 1 - share[sure].sum()) / left
     # inside a tone, values keep the proportions they are drawn in
     even = 1 / np.bincount(place)[place]
     within = np.where(had[place] > 0, own / np.maximum(had[place], 1e-30), even)
