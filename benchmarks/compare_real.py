@@ -32,12 +32,17 @@ def whole(name: str) -> tuple[pa.Table, Schema]:
     return pa.Table.from_pandas(rows, preserve_index=False), Schema.from_dict(told)
 
 
-def halves(name: str, seed: int) -> Samples:
-    """Cut a table into two random halves of the same size."""
+def halves(name: str, seed: int, part: slice = slice(None)) -> Samples:
+    """Cut a table into two random halves of the same size, or a part of its rows."""
     rows, schema = whole(name)
-    order = np.random.default_rng(seed).permutation(rows.num_rows)
-    half = rows.num_rows // 2
+    order = np.random.default_rng(seed).permutation(rows.num_rows)[part]
+    half = len(order) // 2
     return Samples(rows.take(order[:half]), rows.take(order[half : 2 * half]), schema)
+
+
+def fifth(name: str) -> int:
+    """Give the number of rows that are declared public where a test trains on such."""
+    return whole(name)[0].num_rows // 5
 
 
 def occupations() -> Samples:
