@@ -116,7 +116,8 @@ SG and Blobs-null, 10,000 rows in each sample, every draw with rows of its own. 
 SPLITS = """\
 ### Random halves of real tables
 
-Each draw cuts the training rows of a table into two random halves, where nothing differs.
+Each draw cuts the training rows of a table into two random halves, where nothing differs. Public
+training has a fifth of the rows declared public, and cuts the others.
 """
 
 ADULT = """\

@@ -344,6 +344,10 @@ def test_several_generators_draw_in_turn(release, tmp_path):
     assert np.array_equal(both.sample(30, seed=1).pixels, again.sample(30, seed=1).pixels)
     alone = fit_images(release, **{**QUICK, "steps": 10})
     torch.testing.assert_close(alone.generator.last.weight, first.last.weight)
+    begun = {**QUICK, "steps": 1, "rate": 1e-9, "average": 0.0, "aside": 0}
+    later = fit_images(release, **begun, members=3, begin=both).generator.members
+    for mine, theirs in zip(later, (first, second, first), strict=True):
+        torch.testing.assert_close(mine.last.weight, theirs.last.weight)
     for members in (0, 1000):
         with pytest.raises(ReleaseError, match="how many generators"):
             fit_images(release, **QUICK, members=members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -149,7 +149,7 @@ def fit_images(
             torch.manual_seed(own.seed)
             network = build(kind, shape, len(shares), latent, sizes)
             settings = {"kind": kind, "latent": network.latent, "widths": list(network.widths)}
-            state = start(_placed(network, settings, begin, place), own)
+            state = start(_placed(network, settings, begin, member, place), own)
             kept = _numbered(checkpoint, member)
             report = _reporter(release, own, settings, kept, preview, state, tell)
             fitted, judges = _parts(release, targets, shares, aside, own.seed)
@@ -186,33 +186,44 @@ def _placed(
     network: Generator,
     settings: dict[str, Any],
     begin: ImageNetwork | str | Path | None,
+    member: int,
     place: str,
 ) -> Generator:
     """Give a generator on its device, with the weights to begin with."""
     if begin is not None:
-        _begin(network, settings, begin)
+        _begin(network, settings, begin, member)
     if torch.device(place).type == "cuda":
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network.to(place)
 
 
 def _begin(
-    network: torch.nn.Module, settings: dict[str, Any], begin: ImageNetwork | str | Path
+    network: torch.nn.Module,
+    settings: dict[str, Any],
+    begin: ImageNetwork | str | Path,
+    member: int,
 ) -> None:
-    """Take over the weights of another generator; what belongs to classes may differ."""
+    """Take over the weights of another generator; what belongs to classes may differ.
+
+    Of several generators each member takes over one, in turn.
+    """
     if not isinstance(begin, ImageNetwork):
         begin = ImageNetwork.load(begin)
-    if dict(begin.settings) != settings:
-        msg = f"the generator to begin with is another: {dict(begin.settings)}, not {settings}"
+    known = {name: value for name, value in begin.settings.items() if name != "members"}
+    if known != settings:
+        msg = f"the generator to begin with is another: {known}, not {settings}"
         raise ReleaseError(msg)
-    own, given = network.state_dict(), begin.generator.state_dict()
+    other = begin.generator
+    if isinstance(other, Several):
+        other = cast("Generator", other.members[member % len(other.members)])
+    own, given = network.state_dict(), other.state_dict()
     taken: dict[str, Tensor] = {}
     for name, tensor in own.items():
-        other = given[name]
-        if other.shape == tensor.shape:
-            taken[name] = other
-        elif other.shape[1:] == tensor.shape[1:]:  # a line for each class: begin at their mean
-            taken[name] = other.mean(dim=0, keepdim=True).expand_as(tensor).clone()
+        found = given[name]
+        if found.shape == tensor.shape:
+            taken[name] = found
+        elif found.shape[1:] == tensor.shape[1:]:  # a line for each class: begin at their mean
+            taken[name] = found.mean(dim=0, keepdim=True).expand_as(tensor).clone()
         else:
             msg = f"the generator to begin with makes images of another shape: see {name!r}"
             raise ReleaseError(msg)
