@@ -62,7 +62,7 @@ class Tones(FeatureMap):
             msg = f"tones of {self.channels} × {self.pixels} pixels, and images are of other size"
             raise PlanError(msg)
         whole = images if images.dtype == torch.uint8 else (images * 255).round()
-        place = tone_of(whole.long().view(len(images), self.channels, self.pixels))
+        place = tone_of(whole.long().reshape(len(images), self.channels, self.pixels))
         place += TONES * torch.arange(self.channels, device=place.device)[:, None]
         counts = torch.zeros(len(images), self.dim, device=place.device)
         flat = place.flatten(1)

@@ -22,7 +22,7 @@ from aquatint.analyst.images.targets import (
     targets_of,
     validation_of,
 )
-from aquatint.analyst.images.tones import curves_of
+from aquatint.analyst.images.tones import curves_of, tones_block
 from aquatint.analyst.images.training import MATCHINGS, Matching, Progress, Training, start, train
 from aquatint.errors import ReleaseError
 from aquatint.features.attaching import networked_maps
@@ -126,6 +126,9 @@ def fit_images(
     if not 1 <= members <= MEMBERS:
         msg = f"members is how many generators draw in turn, 1 to {MEMBERS}, got {members}"
         raise ReleaseError(msg)
+    if not (0 <= aside < 1 and patience > 0):
+        msg = f"aside is a share from 0 to below 1 and patience above 0, got {aside} and {patience}"
+        raise ReleaseError(msg)
     shares = shares_of(release, schema.label)
     targets = targets_of(release, schema.label, shares)
     perceptual = any(True for target in targets for _ in networked_maps(target.map))
@@ -138,6 +141,7 @@ def fit_images(
         matching=matching,
         floor=floor,
         shrink=shrink,
+        aside=aside,
         patience=patience,
         seed=seed,
     )
@@ -160,7 +164,11 @@ def fit_images(
     several = {"members": members} if members > 1 else {}
     drawing = Several(made) if members > 1 else made[0]
     model = ImageNetwork(schema, shares, drawing, settings | several)
-    return replace(model, curves=curves_of(release, model.sample(SEEN, seed=seed).pixels))
+    counted = tones_block(release)
+    if counted is None:
+        return model
+    drawn = model.sample(SEEN, seed=seed, device=place).pixels
+    return replace(model, curves=curves_of(counted, release.count, drawn))
 
 
 def _parts(

@@ -11,19 +11,29 @@ import numpy as np
 import torch
 
 from aquatint.features.tones import TONES, Tones, tone_of
-from aquatint.release.model import Release
+from aquatint.release.model import Block, Release
 
 SURE = 3.5
 """How many deviations of its noise a share must differ by."""
 
 
-def curves_of(release: Release, pixels: np.ndarray) -> np.ndarray | None:
-    """Find the curves for a model's images, or None where the release has no tones.
+def tones_block(release: Release) -> tuple[Block, Tones] | None:
+    """Find the block that holds the tones of all images, if there is one."""
+    for block in release.blocks:
+        if isinstance(block.map, Tones):
+            return block, block.map
+    return None
+
+
+def curves_of(counted: tuple[Block, Tones], count: float, pixels: np.ndarray) -> np.ndarray:
+    """Find the curves for a model's images.
 
     Parameters
     ----------
-    release
-        What the curator published.
+    counted
+        The released tones, and their map.
+    count
+        How many images they were counted in.
     pixels
         Images that the model drew, uint8 of shape (n, height, width, channels).
 
@@ -32,14 +42,11 @@ def curves_of(release: Release, pixels: np.ndarray) -> np.ndarray | None:
     curves
         What becomes of each value, uint8 of shape (channels, 256).
     """
-    for block in release.blocks:
-        if isinstance(block.map, Tones):
-            channels = block.map.channels
-            unit = channels**0.5 / max(1.0, release.count)
-            wanted = block.sum.reshape(channels, TONES) * unit
-            noise = float(block.stderr[0]) * unit
-            return np.stack([_curve(wanted[c], noise, pixels[..., c]) for c in range(channels)])
-    return None
+    block, feature = counted
+    unit = feature.channels**0.5 / max(1.0, count)
+    wanted = block.sum.reshape(feature.channels, TONES) * unit
+    noise = float(block.stderr[0]) * unit
+    return np.stack([_curve(share, noise, pixels[..., c]) for c, share in enumerate(wanted)])
 
 
 def apply(curves: np.ndarray | None, pixels: np.ndarray) -> np.ndarray:

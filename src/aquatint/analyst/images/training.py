@@ -45,6 +45,8 @@ class Training:
         Nothing pulls any more while the misfit is down to what noise alone explains.
     shrink
         Noise is taken off the means of convolutions first.
+    aside
+        The share of the information that validates, for the record: `train` is given the parts.
     patience
         Training ends once this share of all steps has passed without a better validation.
     seed
@@ -58,6 +60,7 @@ class Training:
     matching: Matching
     floor: bool
     shrink: bool
+    aside: float
     patience: float
     seed: int
 
@@ -166,7 +169,7 @@ def ready(generator: Generator, each: int, batches: int) -> None:
 
 def _validate(
     progress: Progress, validation: Sequence[Match], each: int, device: torch.device
-) -> float:
+) -> None:
     """Keep the weights that are nearest to what is kept aside, by its own noise (§3.2).
 
     Every candidate draws from the same noise, so that they differ by their weights alone.
@@ -185,7 +188,6 @@ def _validate(
     if progress.best is None or off < progress.best[0]:
         state = {name: tensor.clone() for name, tensor in candidate.state_dict().items()}
         progress.best = (off, state, progress.step)
-    return off
 
 
 def _stale(progress: Progress, chosen: Training) -> bool:
