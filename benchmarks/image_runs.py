@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from time import perf_counter
@@ -16,13 +15,12 @@ from typing import Any
 
 import numpy as np
 from image_data import ImageSet, inception
-from image_tasks import METHODS, PARTS, Part, Place, images_of, schema_of
+from image_tasks import METHODS, PARTS, TINY, Part, Place, images_of, schema_of, summed
 from runs import DELTA, Found, Job, Log, Settings, run_all
 
 import aquatint as aq
 from aquatint.analyst.images.front import synthesize_images
 from aquatint.curator.finishing import finish
-from aquatint.curator.sketch import accumulate, on_device
 from aquatint.curator.sums import PrivateSum
 from aquatint.evaluate.images.data import Images
 from aquatint.evaluate.images.downstream import accuracies, papers_mean
@@ -32,7 +30,6 @@ from aquatint.evaluate.images.recipes import choose
 from aquatint.image_files import ImageBatch, contact_sheet
 
 SHOW = ("mean", "logistic", "logreg_torch", "mlp_torch", "cnn", "resnet9", "fid", "fit_s")
-TINY = {"steps": 4, "batch": 20, "widths": (16, 8, 8)}
 TINY_CLASSIFIERS = {"papers": ("logreg", "lda")}
 TINY_EPOCHS = 1
 SHEET = 10
@@ -75,9 +72,7 @@ def sums(name: str, method: str, place: Place) -> tuple[PrivateSum, float]:
     images = images_of(name, place.tiny)
     plan = METHODS[method].plan(schema_of(images), place)
     begun = perf_counter()
-    labelled = ImageBatch(images.x_train, np.array(images.classes)[images.y_train])
-    private = accumulate(labelled, on_device(plan, place.device))
-    return replace(private, plan=plan), perf_counter() - begun
+    return summed(images, plan, place), perf_counter() - begun
 
 
 def run(settings: Settings, chosen: Part, place: Place, asked: argparse.Namespace) -> Found:
@@ -85,8 +80,10 @@ def run(settings: Settings, chosen: Part, place: Place, asked: argparse.Namespac
     name, method, seed = settings["images"], settings["method"], settings["seed"]
     private, sketch_s = sums(name, method, place)
     release = finish(private, aq.Budget(settings["epsilon"], DELTA), simulate=seed)
-    begun = perf_counter()
     given: dict[str, Any] = dict(METHODS[method].fit)
+    if (begin := METHODS[method].begin) is not None:
+        given["begin"] = begin(place)
+    begun = perf_counter()
     if not method.startswith("gaussian"):
         given |= {"device": place.device} | (TINY if place.tiny else {})
     model = synthesize_images(release, seed=seed, progress=False, **given)

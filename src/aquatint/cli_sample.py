@@ -38,6 +38,9 @@ def sample(
         Path | None, typer.Option(help="images: also draw some of each class on one PNG")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="images: steps of training")] = None,
+    members: Annotated[
+        int | None, typer.Option(min=1, help="images: how many generators draw in turn")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="images: keep progress there, and go on from it")
     ] = None,
@@ -52,7 +55,7 @@ def sample(
 
     images = bool(opened_schema(release).images)
     given: dict[str, Any] = {"network": features, "device": device, "grid": grid}
-    given |= {"steps": steps, "checkpoint": checkpoint, "begin": begin}
+    given |= {"steps": steps, "members": members, "checkpoint": checkpoint, "begin": begin}
     chosen = {name: value for name, value in given.items() if value is not None}
     if chosen and not images:
         option = {"network": "features"}.get(next(iter(chosen)), next(iter(chosen)))

@@ -191,9 +191,8 @@ def released(folder):
         folder, command, "digits.aqt", "--recipe", "dp_mepf", "--features", "net.safetensors"
     )
     assert made.returncode == 0, made.stderr
-    drawn = aquatint(
-        folder, "sample digits.aqt -n 40 -o drawn --grid grid.png --steps 2 --save model.st"
-    )
+    wanted = "-n 40 -o drawn --grid grid.png --steps 2 --members 2 --save model.st"
+    drawn = aquatint(folder, f"sample digits.aqt {wanted}")
     assert drawn.returncode == 0, drawn.stderr
     assert drawn.stderr.endswith("written: drawn, 40 synthetic images\n")
     return folder
