@@ -304,7 +304,7 @@ PARTS = {
     "merf": Part(GREYS, ("dp_merf",), (1.0, 0.2), TWELVE),
     "hp": Part(GREYS, ("dp_hp",), (10.0, 1.0), TWELVE),
     "gaussian": Part(GREYS, ("gaussian",), (10.0, 1.0, 0.2), THREE),
-    "alone": Part(GREYS, ("gaussian_alone",), (10.0, 1.0, 0.2), TWELVE),
+    "alone": Part(GREYS, ("gaussian_alone",), (10.0, 5.0, 2.0, 1.0, 0.2), TWELVE),
     "mepf": Part(GREYS, ("dp_mepf",), (1.0, 0.2), THREE, gpu=True),
     "letters": Part(("mnist",), ("dp_mepf_letters",), (10.0, 1.0, 0.2), THREE, gpu=True),
     "clothes": Part(("fashion",), ("dp_mepf_layers",), (10.0, 1.0, 0.2), THREE, gpu=True),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 RECIPES = ("dp_mepf", "dp_merf", "dp_hp", "pixel_gaussian")
 WITH_NETWORK = ("dp_mepf", "pixel_gaussian")
+NETWORKS = ("stopping_network", "gaussian")
+"""Options of recipes that are files of public networks."""
 
 
 def pretrain(
@@ -169,11 +171,13 @@ def _recipe(name: str) -> Callable[..., Plan]:
 
 
 def _settings(make: Callable[..., Plan], recipe: str, options: list[str]) -> dict[str, Any]:
-    """Read key=value pairs; values are JSON, or text as it stands."""
+    """Read key=value pairs; values are JSON, or text as it stands, or files of public networks."""
+    from aquatint.networks import load
+
     keywords = [
         name
         for name, parameter in inspect.signature(make).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and name != "stopping_network"
+        if parameter.kind is parameter.KEYWORD_ONLY
     ]
     found: dict[str, Any] = {}
     for option in options:
@@ -181,6 +185,9 @@ def _settings(make: Callable[..., Plan], recipe: str, options: list[str]) -> dic
         if not equals or key not in keywords:
             msg = f"{recipe} has no option {key!r}; it has {', '.join(keywords)}: write key=value"
             raise PlanError(msg)
+        if key in NETWORKS:
+            found[key] = load(text)
+            continue
         try:
             found[key] = json.loads(text)
         except ValueError:

@@ -23,6 +23,8 @@ from aquatint.schema import Schema
 COUNT_SHARE = 0.01
 CLASS_SHARE = 0.01
 TONE_SHARE = 0.02
+GAUSSIAN_SHARE = 0.2
+MEAN_WEIGHT = 0.75
 STOPPING_NOISE = 10.0
 """How many times wider the noise of the validation block is (DP-MEPF §3.2)."""
 
@@ -44,6 +46,8 @@ def dp_mepf(
     stopping: bool | str | Sequence[str] | None = None,
     stopping_network: PublicNetwork | None = None,
     stopping_noise: float = STOPPING_NOISE,
+    gaussian: PublicNetwork | None = None,
+    gaussian_share: float = GAUSSIAN_SHARE,
 ) -> Plan:
     """Plan DP-MEPF (Harder et al. 2023): perceptual features of a public network.
 
@@ -73,6 +77,12 @@ def dp_mepf(
         Another public network for it; by default the same one.
     stopping_noise
         How many times wider its noise is than that of the perceptual block.
+    gaussian
+        A public projection for a block ``"gaussian"`` as `pixel_gaussian` has it: some of the
+        images are then drawn from a Gaussian by class. They look blurred, but their widest
+        variations are right, which those of a generator are not.
+    gaussian_share
+        The share of the budget for it.
 
     Examples
     --------
@@ -105,9 +115,11 @@ def dp_mepf(
             raise PlanError(msg)
         validation = _validation(stopping_network or network, column, stopping)
         blocks["stopping"] = (validation, stopping_noise)
-    aside = {}
+    aside: dict[str, tuple[FeatureMap, float]] = {}
     if tone_share:
         aside["tones"] = (tones(column, settled.images[column]), tone_share)
+    if gaussian is not None:
+        aside["gaussian"] = (_gaussian(gaussian, settled, label), gaussian_share)
     return image_plan(settled, label, blocks, class_share, aside)
 
 
@@ -116,7 +128,7 @@ def pixel_gaussian(
     network: PublicNetwork,
     *,
     labelled: bool | None = None,
-    mean_weight: float = 0.75,
+    mean_weight: float = MEAN_WEIGHT,
 ) -> Plan:
     """Plan the baseline without a generator: a Gaussian per class in a public view of the pixels.
 
@@ -134,17 +146,25 @@ def pixel_gaussian(
     mean_weight
         How much the mean weighs against the second moment.
     """
-    if network.architecture != "projection":
-        msg = f"a Gaussian of pixels needs a public projection, not {network.architecture}"
-        raise PlanError(msg)
     settled, label = settled_bins(schema), label_of(schema, labelled)
-    part = projected_moments(network, column=one_image(settled), mean_weight=mean_weight)
+    part = _gaussian(network, settled, label, mean_weight)
     planned = []
     if not settled.privacy.replaces:
         planned.append(PlannedBlock("count", Count(), COUNT_SHARE))
     left = 1 - sum(block.share for block in planned)
-    planned.append(PlannedBlock("gaussian", _by_class(part, label, settled), left))
+    planned.append(PlannedBlock("gaussian", part, left))
     return Plan(settled, tuple(planned))
+
+
+def _gaussian(
+    network: PublicNetwork, schema: Schema, label: str | None, mean_weight: float = MEAN_WEIGHT
+) -> FeatureMap:
+    """Give count, mean and second moment in a public view of the pixels, by class with a label."""
+    if network.architecture != "projection":
+        msg = f"a Gaussian of pixels needs a public projection, not {network.architecture}"
+        raise PlanError(msg)
+    part = projected_moments(network, column=one_image(schema), mean_weight=mean_weight)
+    return _by_class(part, label, schema)
 
 
 def one_image(schema: Schema) -> str:
@@ -189,7 +209,7 @@ def image_plan(
     last = [PlannedBlock(name, *part) for name, part in (aside or {}).items()]
     left = 1 - sum(block.share for block in (*planned, *last))
     if not (0 < left < 1 or not (planned or last)):
-        msg = f"the shares of class counts and tones must leave something, and leave {left:g}"
+        msg = f"the shares of the smaller blocks must leave something, and leave {left:g}"
         raise PlanError(msg)
     shares = {}
     for name, (part, width) in blocks.items():

@@ -252,7 +252,10 @@ def test_without_its_network_a_release_says_which_file_it_needs(released, tmp_pa
         ("dp_merf", ["--option", "features=40"]),
         ("dp_hp", ["--option", "order=4"]),
         ("pixel_gaussian", ["--features", "pca.safetensors"]),
-        ("dp_mepf", ["--features", "few.safetensors"]),
+        (
+            "dp_mepf",
+            ["--features", "few.safetensors", "--option", "gaussian=pca.safetensors"],
+        ),
     ],
 )
 def test_every_recipe_gives_images(folder, recipe, options):

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from aquatint.analyst.images.blend import ImageBlend
 from aquatint.analyst.images.fit import fit_images
 from aquatint.analyst.images.gaussian import ImageGaussian, fit_gaussian, moments_block
 from aquatint.analyst.images.model import ImageNetwork
@@ -22,6 +23,8 @@ from aquatint.release.networks import attach
 
 Network = str | Path | PublicNetwork | nn.Module
 METHODS = ("auto", "network", "gaussian")
+BLEND = 0.25
+"""The share of images from a Gaussian, where a release has one beside a generator's features."""
 
 
 def synthesize_images(
@@ -29,10 +32,11 @@ def synthesize_images(
     method: str = "auto",
     *,
     network: Network | Sequence[Network] | None = None,
+    blend: float = BLEND,
     seed: int = 0,
     progress: bool = True,
     **settings: Any,
-) -> ImageNetwork | ImageGaussian:
+) -> ImageNetwork | ImageGaussian | ImageBlend:
     """Fit a model to a release of images.
 
     Parameters
@@ -40,10 +44,12 @@ def synthesize_images(
     release
         What the curator published.
     method
-        ``"network"`` is a generator, ``"gaussian"`` the baseline without one; ``"auto"`` takes the
-        generator wherever the release has anything besides a Gaussian.
+        ``"network"`` is a generator, ``"gaussian"`` the baseline without one; ``"auto"`` takes what
+        the release has: with both, some of the images are the Gaussian's.
     network
         The public networks that the release names, if they are not attached yet: files, or modules.
+    blend
+        How many of the images that is, as a share; 0 for none.
     seed, progress
         As for `synthesize`.
     settings
@@ -66,7 +72,13 @@ def synthesize_images(
             msg = f"the Gaussian has no setting {', '.join(sorted(settings.keys() - {'device'}))}"
             raise ReleaseError(msg)
         return fit_gaussian(whole)
-    return fit_images(whole, seed=seed, progress=progress, **settings)
+    if not 0 <= blend < 1:
+        msg = f"blend is the share of images from the Gaussian, from 0 to below 1, got {blend}"
+        raise ReleaseError(msg)
+    model = fit_images(whole, seed=seed, progress=progress, **settings)
+    if method == "network" or found is None or blend == 0:
+        return model
+    return ImageBlend(model, fit_gaussian(whole), blend)
 
 
 def with_networks(

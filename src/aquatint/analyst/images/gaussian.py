@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from aquatint.analyst.images.model import as_pixels, drawn_classes, image_of, label_names
-from aquatint.analyst.images.targets import shares_of
+from aquatint.analyst.images.targets import projected, shares_of
 from aquatint.analyst.synthesize import store
 from aquatint.analyst.synthesize.draw import check_count
 from aquatint.analyst.where import Where
 from aquatint.errors import ReleaseError
-from aquatint.features.algebra import ByLabel
 from aquatint.features.projected import CROSS, SQUARE, ProjectedMoments
 from aquatint.image_files import ImageBatch
 from aquatint.networks.projection import Projection
@@ -71,11 +70,14 @@ class ImageGaussian:
             pixels[rows] = as_pixels(images)
         return ImageBatch(pixels, label_names(self.schema, classes))
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Give what a file holds of the model."""
+        found = {"shares": torch.from_numpy(self.shares), "means": self.means}
+        return found | {"factors": self.factors, **self.projection.state_dict()}
+
     def save(self, path: str | Path) -> None:
         """Write the model as one file that `load_model` reads."""
-        tensors = {"shares": torch.from_numpy(self.shares), "means": self.means}
-        tensors |= {"factors": self.factors, **self.projection.state_dict()}
-        store.save(path, "image gaussian", self.schema, tensors, {})
+        store.save(path, "image gaussian", self.schema, self.tensors(), {})
 
     @classmethod
     def from_parts(
@@ -106,8 +108,8 @@ class ImageGaussian:
 def moments_block(release: Release) -> tuple[Block, ProjectedMoments] | None:
     """Find the block that holds counts, means and second moments, if there is one."""
     for block in release.blocks:
-        inner = block.map.inner if isinstance(block.map, ByLabel) else block.map
-        if isinstance(inner, ProjectedMoments):
+        inner = projected(block)
+        if inner is not None:
             return block, inner
     return None
 

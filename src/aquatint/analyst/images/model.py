@@ -92,12 +92,16 @@ class ImageNetwork:
                 images = self.generator(noise, some)
             yield as_pixels(images)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Give what a file holds of the model."""
+        found = {"shares": torch.from_numpy(self.shares), **self.generator.state_dict()}
+        if self.curves is not None:
+            found["curves"] = torch.from_numpy(self.curves)
+        return found
+
     def save(self, path: str | Path) -> None:
         """Write the model as one file that `load_model` reads."""
-        tensors = {"shares": torch.from_numpy(self.shares), **self.generator.state_dict()}
-        if self.curves is not None:
-            tensors["curves"] = torch.from_numpy(self.curves)
-        store.save(path, "image network", self.schema, tensors, dict(self.settings))
+        store.save(path, "image network", self.schema, self.tensors(), dict(self.settings))
 
     @classmethod
     def load(cls, path: str | Path) -> ImageNetwork:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -72,9 +73,13 @@ def parted(target: Target, aside: float, seed: int) -> tuple[Target, Target]:
 
 
 def targets_of(release: Release, label: str | None, shares: np.ndarray) -> list[Target]:
-    """Give the targets of all blocks that read the image; the one for validation is left out."""
+    """Give the targets of all blocks that read the image; the one for validation is left out.
+
+    So is a Gaussian beside others: it is drawn from as it is.
+    """
     blocks = [block for block in release.blocks if block.name != STOPPING]
-    found = [target for block in blocks for target in _of_block(release, block, label, shares)]
+    others = [block for block in blocks if projected(block) is None]
+    found = _of_blocks(release, others, label, shares) or _of_blocks(release, blocks, label, shares)
     if not found:
         msg = (
             "the release has no block that a generator of images can be trained on: sketch with "
@@ -87,7 +92,13 @@ def targets_of(release: Release, label: str | None, shares: np.ndarray) -> list[
 def validation_of(release: Release, label: str | None, shares: np.ndarray) -> list[Target]:
     """Give the targets that are kept aside for validation, if the release has any."""
     blocks = [block for block in release.blocks if block.name == STOPPING]
-    return [target for block in blocks for target in _of_block(release, block, label, shares)]
+    return _of_blocks(release, blocks, label, shares)
+
+
+def projected(block: Block) -> ProjectedMoments | None:
+    """Give the moments in a public view that a block holds, by class or not, if it does."""
+    inner = block.map.inner if isinstance(block.map, ByLabel) else block.map
+    return inner if isinstance(inner, ProjectedMoments) else None
 
 
 def shares_of(release: Release, label: str | None) -> np.ndarray:
@@ -120,14 +131,20 @@ def shrunk(counts: np.ndarray, deviation: float, rows: float) -> np.ndarray:
 def _class_counts(release: Release, label: str) -> tuple[np.ndarray, float]:
     """Give the noisy count of every class and their deviation; without any, equal counts."""
     for block in release.blocks:
-        if isinstance(block.map, ByLabel) and isinstance(block.map.inner, ProjectedMoments):
-            inner = block.map.inner
+        inner = projected(block)
+        if inner is not None and isinstance(block.map, ByLabel):
             sums = torch.from_numpy(block.sum.reshape(block.map.classes, -1))
             unit = inner.unpack(torch.ones(1, inner.dim, dtype=sums.dtype))[0].item()
             return inner.unpack(sums)[0].numpy(), float(block.stderr[0]) * unit
     counted = histograms(release.blocks)
     classes = release.schema.cells()[label]
     return counted.get(label, (np.full(classes, max(1.0, release.count) / classes), 0.0))
+
+
+def _of_blocks(
+    release: Release, blocks: Iterable[Block], label: str | None, shares: np.ndarray
+) -> list[Target]:
+    return [target for block in blocks for target in _of_block(release, block, label, shares)]
 
 
 def _of_block(

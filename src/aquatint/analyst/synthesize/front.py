@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 
 import pandas as pd
 
+from aquatint.analyst.images.blend import ImageBlend
 from aquatint.analyst.images.front import synthesize_images, with_networks
 from aquatint.analyst.images.gaussian import ImageGaussian
 from aquatint.analyst.images.model import ImageNetwork
@@ -23,11 +24,12 @@ from aquatint.schema import Schema
 
 Method = Literal["auto", "mixture", "network", "gaussian"]
 METHODS: tuple[str, ...] = get_args(Method)
-KINDS: dict[str, type[Mixture | Network | ImageNetwork | ImageGaussian]] = {
+KINDS: dict[str, type[Mixture | Network | ImageNetwork | ImageGaussian | ImageBlend]] = {
     "mixture": Mixture,
     "network": Network,
     "image network": ImageNetwork,
     "image gaussian": ImageGaussian,
+    "image blend": ImageBlend,
 }
 
 
