@@ -18,6 +18,7 @@ from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.dependence import dependence
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
 from aquatint.analyst.synthesize.fit import Effort, fit
+from aquatint.analyst.synthesize.labels import MOST_VALUES, balanced, law_of_label
 from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.terms import Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
@@ -82,14 +83,18 @@ class Mixture:
         given = conditions(self.schema, where)
         weights, inside = self._condition(given)
         component = draw.components(weights, count, rng)
-        codes = {}
-        for name in self.schema.columns:
-            probabilities = self.probabilities[:, self.atoms.slices[name]]
-            within = self.atoms.within[name]
-            if name in given:
-                probabilities, within = inside[name]
-            atom = draw.choose(probabilities, component, rng)
-            codes[name] = draw.divide(atom, self.atoms.of_cell[name], within, rng)
+        own = {n: self.probabilities[:, place] for n, place in self.atoms.slices.items()}
+        tables = own | {name: probabilities for name, (probabilities, _) in inside.items()}
+        within = self.atoms.within | {name: shares for name, (_, shares) in inside.items()}
+        rows = {name: draw.choose(table, component, rng) for name, table in tables.items()}
+        label = self.schema.label
+        if label is not None and 0 < count * len(rows) <= MOST_VALUES:
+            law = law_of_label(self.weights, own | {label: tables[label]}, rows, label)
+            rows[label] = balanced(law, {n: r for n, r in rows.items() if n != label}, rng)
+        codes = {
+            name: draw.divide(row, self.atoms.of_cell[name], within[name], rng)
+            for name, row in rows.items()
+        }
         heights = {
             n: self.histogram(n) for n, c in self.schema.columns.items() if isinstance(c, RANGED)
         }
