@@ -86,20 +86,20 @@ class Mixture:
         own = {n: self.probabilities[:, place] for n, place in self.atoms.slices.items()}
         tables = own | {name: probabilities for name, (probabilities, _) in inside.items()}
         within = self.atoms.within | {name: shares for name, (_, shares) in inside.items()}
-        rows = {name: draw.choose(table, component, rng) for name, table in tables.items()}
+        rows, codes = {}, {}
+        for name, table in tables.items():
+            rows[name] = draw.choose(table, component, rng)
+            codes[name] = draw.divide(rows[name], self.atoms.of_cell[name], within[name], rng)
         label = self.schema.label
         if label is not None and 0 < count * len(rows) <= MOST_VALUES:
             law = law_of_label(self.weights, own | {label: tables[label]}, rows, label)
-            rows[label] = balanced(law, {n: r for n, r in rows.items() if n != label}, rng)
-        codes = {
-            name: draw.divide(row, self.atoms.of_cell[name], within[name], rng)
-            for name, row in rows.items()
-        }
+            atom = balanced(law, {n: r for n, r in rows.items() if n != label}, rng)
+            codes[label] = draw.divide(atom, self.atoms.of_cell[label], within[label], rng)
         heights = {
             n: self.histogram(n) for n, c in self.schema.columns.items() if isinstance(c, RANGED)
         }
-        table = decode(self.schema, codes, rng, heights=heights, limits=limits_of(given))
-        return table.iloc[rng.permutation(count)].reset_index(drop=True)
+        drawn = decode(self.schema, codes, rng, heights=heights, limits=limits_of(given))
+        return drawn.iloc[rng.permutation(count)].reset_index(drop=True)
 
     def _condition(
         self, given: Mapping[str, Condition]
