@@ -18,7 +18,6 @@ from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.dependence import dependence
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
 from aquatint.analyst.synthesize.fit import Effort, fit
-from aquatint.analyst.synthesize.labels import MOST_VALUES, balanced, law_of_label
 from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.terms import Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
@@ -83,23 +82,19 @@ class Mixture:
         given = conditions(self.schema, where)
         weights, inside = self._condition(given)
         component = draw.components(weights, count, rng)
-        own = {n: self.probabilities[:, place] for n, place in self.atoms.slices.items()}
-        tables = own | {name: probabilities for name, (probabilities, _) in inside.items()}
-        within = self.atoms.within | {name: shares for name, (_, shares) in inside.items()}
-        rows, codes = {}, {}
-        for name, table in tables.items():
-            rows[name] = draw.choose(table, component, rng)
-            codes[name] = draw.divide(rows[name], self.atoms.of_cell[name], within[name], rng)
-        label = self.schema.label
-        if label is not None and 0 < count * len(rows) <= MOST_VALUES:
-            law = law_of_label(self.weights, own | {label: tables[label]}, rows, label)
-            atom = balanced(law, {n: r for n, r in rows.items() if n != label}, rng)
-            codes[label] = draw.divide(atom, self.atoms.of_cell[label], within[label], rng)
+        codes = {}
+        for name in self.schema.columns:
+            probabilities = self.probabilities[:, self.atoms.slices[name]]
+            within = self.atoms.within[name]
+            if name in given:
+                probabilities, within = inside[name]
+            atom = draw.choose(probabilities, component, rng)
+            codes[name] = draw.divide(atom, self.atoms.of_cell[name], within, rng)
         heights = {
             n: self.histogram(n) for n, c in self.schema.columns.items() if isinstance(c, RANGED)
         }
-        drawn = decode(self.schema, codes, rng, heights=heights, limits=limits_of(given))
-        return drawn.iloc[rng.permutation(count)].reset_index(drop=True)
+        table = decode(self.schema, codes, rng, heights=heights, limits=limits_of(given))
+        return table.iloc[rng.permutation(count)].reset_index(drop=True)
 
     def _condition(
         self, given: Mapping[str, Condition]
