@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -162,23 +162,36 @@ def cosines(size: tuple[int, int], count: int) -> np.ndarray:
 
 @cache
 def resnet(place: Place) -> PublicNetwork:
-    """Train a ResNet18 on CIFAR-10 with random greying, once: the file of work is taken again."""
-    kept = place.work / ("tiny-resnet18.safetensors" if place.tiny else "resnet18.safetensors")
+    """Give a ResNet18 of CIFAR-10 with random greying."""
+    found = partial(images_of, "cifar10")
+    return _trained(place, "resnet18", found, "CIFAR-10", grey=True)
+
+
+def _trained(
+    place: Place, name: str, find: Callable[[bool], ImageSet], note: str, **changes: bool
+) -> PublicNetwork:
+    """Train a ResNet18 on public images, once: the file of work is taken again."""
+    kept = in_work(place, name)
     if not kept.is_file():
-        images = images_of("cifar10", place.tiny)
+        images = find(place.tiny)
         made = pretrain(
             np.ascontiguousarray(images.x_train.transpose(0, 3, 1, 2)),
             images.y_train,
             epochs=1 if place.tiny else EPOCHS,
             width=4 if place.tiny else 64,
-            grey=True,
             device=place.device,
-            note="CIFAR-10",
+            note=note,
             progress=False,
+            **changes,
         )
         kept.parent.mkdir(parents=True, exist_ok=True)
         networks.save(made, kept)
     return networks.load(kept)
+
+
+def in_work(place: Place, name: str) -> Path:
+    """Name a file in the folder of work."""
+    return place.work / f"{'tiny-' if place.tiny else ''}{name}.safetensors"
 
 
 @cache
@@ -194,30 +207,13 @@ def written(tiny: bool) -> ImageSet:
 
 @cache
 def letters_resnet(place: Place) -> PublicNetwork:
-    """Train a ResNet18 on letters, once: the file of work is taken again."""
-    kept = place.work / ("tiny-letters18" if place.tiny else "letters18")
-    kept = kept.with_suffix(".safetensors")
-    if not kept.is_file():
-        images = written(place.tiny)
-        made = pretrain(
-            np.ascontiguousarray(images.x_train.transpose(0, 3, 1, 2)),
-            images.y_train,
-            epochs=1 if place.tiny else EPOCHS,
-            width=4 if place.tiny else 64,
-            flip=False,
-            device=place.device,
-            note="letters of free typefaces",
-            progress=False,
-        )
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        networks.save(made, kept)
-    return networks.load(kept)
+    """Give a ResNet18 of letters."""
+    return _trained(place, "letters18", written, "letters of free typefaces", flip=False)
 
 
 def letters_generator(place: Place) -> Path:
     """Train a generator on a sketch of letters, once; give its file."""
-    name = "tiny-letters-generator" if place.tiny else "letters-generator"
-    kept = place.work / f"{name}.safetensors"
+    kept = in_work(place, "letters-generator")
     if not kept.is_file():
         images = written(place.tiny)
         plan = aq.dp_mepf(schema_of(images), letters_resnet(place), tone_share=0)
