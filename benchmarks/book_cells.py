@@ -97,8 +97,8 @@ class Entry(_Frozen):
         Where it stands.
     relation, delta, public, metric
         The frame of its figures.
-    command
-        Makes the figures.
+    command, also
+        Make the figures.
     differences
         From the paper, one line each.
     pictures
@@ -113,6 +113,7 @@ class Entry(_Frozen):
     public: str
     metric: str
     command: str
+    also: tuple[str, ...] = ()
     minutes: float
     differences: tuple[str, ...] = ()
     pictures: tuple[tuple[str, str], ...] = ()

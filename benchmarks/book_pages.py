@@ -21,9 +21,8 @@ method gives (*ours*). `make results` makes everything that is missing and write
 `aquatint bench --paper dp-hp --table 2` makes a part. No figure is typed in by hand but the
 published ones, and a test looks those up in the papers' texts. The frame of each figure (relation,
 δ, what was public, metric, command) stands with its table; seeds, CPU seconds, memory and the code
-that made it are in `benchmarks/results/book.json`. *Ours* is one method for all of a table,
-or where runs of it are missing the paper's own, and the table says so: nothing is chosen by test
-scores.
+that made it are in `benchmarks/results/book.json`. A column has one method in
+every row of a table, or the row says which other: nothing is chosen by test scores.
 
 A figure in bold is at least as good as the published one. ± is the standard deviation over runs.
 
@@ -133,14 +132,14 @@ def _entry(entry: Entry) -> str:
     ]
     parts.append("")
     parts += [f"- {line}" for line in entry.differences]
-    parts += ["", command(entry.command)]
+    parts += ["", command(entry.command, *entry.also)]
     parts.append("\n".join(_rows(entry.cells)))
     parts += [image(name, alt) for name, alt in entry.pictures]
     return "\n".join(parts)
 
 
 def _rows(cells: Sequence[Cell]) -> list[str]:
-    noted, peers = any(c.note or c.missing for c in cells), any(c.peer for c in cells)
+    noted, peers = any(_note(c) or c.missing for c in cells), any(c.peer for c in cells)
     header = ["", "measure", "ε", "published", "faithful", "ours"]
     header += (["peer"] if peers else []) + (["note"] if noted else [])
     rows = []
@@ -151,9 +150,16 @@ def _rows(cells: Sequence[Cell]) -> list[str]:
         if peers:
             row.append("–" if cell.peer is None else _figure(cell.peer.value))
         if noted:
-            row.append(cell.missing or cell.note)
+            row.append(cell.missing or _note(cell))
         rows.append(row)
     return table(header, rows)
+
+
+def _note(cell: Cell) -> str:
+    """Say by how much a figure is behind, and why."""
+    if cell.ahead is not False:
+        return cell.note
+    return f"behind by {_figure(_short_of(cell))}: {cell.note or 'not looked into'}"
 
 
 def _score(found: Score | None) -> str:
