@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import book_classifiers
 import book_features
 import book_grey
 import book_images
@@ -38,6 +39,7 @@ from aquatint.progress import track
 
 PARTS = (
     book_tables,
+    book_classifiers,
     book_marginals,
     book_grey,
     book_images,

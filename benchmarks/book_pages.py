@@ -45,7 +45,8 @@ def render(book: Book) -> None:
     draw_all(FOLDER)
     rows = [_summary(entry) for entry in book.entries if _comparable(entry)]
     header = ["paper", "item", "published", "faithful", "ours", "best peer", "ahead"]
-    parts = [HEAD, "\n".join(table(header, rows)), *_behind(book), *_missing(book)]
+    parts = [HEAD, "\n".join(table(header, rows)), *_behind(book), *_paper_ahead(book)]
+    parts += _missing(book)
     listed = "\n".join(f"book-{name}" for name in PAPERS)
     parts.append(f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n")
     told = ", ".join(f"{name} {version}" for name, version in book.versions.items())
@@ -104,20 +105,31 @@ def _short_of(cell: Cell) -> float:
     return abs((cell.ours.mean if cell.ours else 0.0) - (cell.published or 0.0))
 
 
+def _paper_ahead(book: Book) -> list[str]:
+    """Say where our reading of a paper beats ours: one line for each entry."""
+    rows = []
+    for entry in book.entries:
+        both = [cell for cell in entry.cells if cell.faithful and cell.ours]
+        ahead = sum(cell.paper_ahead for cell in both)
+        if ahead:
+            why = entry.paper_ahead or "not looked into"
+            rows.append([entry.paper, entry.item, f"{ahead} of {len(both)}", why])
+    text = "## Where our reading of the paper is ahead of ours\n\nBy more than runs differ.\n\n"
+    return [text, "\n".join(table(["paper", "item", "figures", "why"], rows))] if rows else []
+
+
 def _missing(book: Book) -> list[str]:
     told: dict[tuple[str, str, str], int] = {}
     for entry in book.entries:
         for cell in entry.cells:
             if cell.missing:
-                place = (f"{entry.paper}, {entry.item}", cell.missing, entry.command)
+                every = "; ".join(f"`python benchmarks/{w}`" for w in (entry.command, *entry.also))
+                place = (f"{entry.paper}, {entry.item}", cell.missing, every)
                 told[place] = told.get(place, 0) + 1
     text = "## What is missing\n\n"
     if not told:
         return [text + "Nothing.\n"]
-    rows = [
-        [place, str(count), why, f"`python benchmarks/{words}`"]
-        for (place, why, words), count in told.items()
-    ]
+    rows = [[place, str(count), why, words] for (place, why, words), count in told.items()]
     return [text, "\n".join(table(["where", "figures", "what it takes", "command"], rows))]
 
 
