@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import book_classifiers
 import book_features
 import book_grey
 import book_images
@@ -38,6 +39,7 @@ from aquatint.progress import track
 
 PARTS = (
     book_tables,
+    book_classifiers,
     book_marginals,
     book_grey,
     book_images,
@@ -103,13 +105,14 @@ def commands(wanted: Sequence[Entry], dataset: str | None, runs: int | None) -> 
     """Give the commands of entries, each once, with the minutes that it takes."""
     made: dict[str, float] = {}
     for entry in wanted:
-        script = entry.command.split()[0]
-        words = entry.command
-        if dataset is not None and script in DATASET:
-            words += f" {DATASET[script]} {shlex.quote(dataset)}"
-        if runs is not None:
-            words += f" --runs {runs}"
-        made[words] = max(made.get(words, 0.0), entry.minutes)
+        every = (entry.command, *entry.also)
+        for command in every:
+            words, script = command, command.split()[0]
+            if dataset is not None and script in DATASET:
+                words += f" {DATASET[script]} {shlex.quote(dataset)}"
+            if runs is not None:
+                words += f" --runs {runs}"
+            made[words] = max(made.get(words, 0.0), entry.minutes / len(every))
     return made
 
 

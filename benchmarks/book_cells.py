@@ -14,6 +14,8 @@ Line = dict[str, Any]
 Pick = Callable[[dict[str, Any]], float | None]
 BOOK = RESULTS / "book.json"
 NOT_RUN = "not run yet: see the command"
+LEVEL = "type I error"
+"""A measure that is to be as declared: less of it is not better."""
 RELATIONS = ("add or remove one row", "replace one row", "no privacy is claimed")
 
 
@@ -82,6 +84,15 @@ class Cell(_Frozen):
         return bool(better >= 0 if self.higher else better <= 0)
 
     @property
+    def paper_ahead(self) -> bool:
+        """Whether our reading of the paper is better than ours, by more than runs differ."""
+        if self.faithful is None or self.ours is None or self.measure == LEVEL:
+            return False
+        better = self.ours.mean - self.faithful.mean
+        spread = max(self.ours.sd or 0.0, self.faithful.sd or 0.0)
+        return bool((better if self.higher else -better) < -spread)
+
+    @property
     def key(self) -> str:
         """Name the cell within its entry."""
         told = [self.row, self.measure] + ([f"{self.epsilon:g}"] if self.epsilon else [])
@@ -97,10 +108,12 @@ class Entry(_Frozen):
         Where it stands.
     relation, delta, public, metric
         The frame of its figures.
-    command
-        Makes the figures.
+    command, also
+        Make the figures.
     differences
         From the paper, one line each.
+    paper_ahead
+        In one line: why our reading of the paper is ahead of ours in some figures.
     pictures
         Files beside the page, with what they show.
     """
@@ -113,8 +126,10 @@ class Entry(_Frozen):
     public: str
     metric: str
     command: str
+    also: tuple[str, ...] = ()
     minutes: float
     differences: tuple[str, ...] = ()
+    paper_ahead: str = ""
     pictures: tuple[tuple[str, str], ...] = ()
     cells: tuple[Cell, ...]
 

@@ -152,6 +152,10 @@ def _reduced_set() -> Entry:
             "A picture in the paper. The mixture of Gaussians is one like Balog et al.'s.",
             "The reduced set has equal weights and 500 steps of Adam.",
         ),
+        paper_ahead=(
+            "most likely since the network is fitted to Fourier features, in which the distance is "
+            "measured, and the default to counts of columns and pairs"
+        ),
         pictures=(("book-reduced_set.svg", "Distance of embeddings by the number of points."),),
         cells=tuple(cells),
     )

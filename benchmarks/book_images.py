@@ -46,10 +46,11 @@ def frame(metric: str, command: str, minutes: float, **more: Any) -> dict[str, A
 
 
 def found_on(part: str, images: str, method: str, epsilon: float, name: str) -> Score | None:
-    """Give the accuracy of one classifier in percent."""
+    """Give the accuracy of one classifier in percent; a seed may stand there for several sets."""
     made = lines(f"images-{part}", images=images, method=method, epsilon=epsilon)
     pick = of(name)
-    return percent(score(made, pick))
+    by_seed = {line["settings"]["seed"]: line for line in made if pick(line["found"]) is not None}
+    return percent(score(by_seed.values(), pick))
 
 
 def percent(found: Score | None) -> Score | None:

@@ -21,9 +21,8 @@ method gives (*ours*). `make results` makes everything that is missing and write
 `aquatint bench --paper dp-hp --table 2` makes a part. No figure is typed in by hand but the
 published ones, and a test looks those up in the papers' texts. The frame of each figure (relation,
 δ, what was public, metric, command) stands with its table; seeds, CPU seconds, memory and the code
-that made it are in `benchmarks/results/book.json`. *Ours* is one method for all of a table,
-or where runs of it are missing the paper's own, and the table says so: nothing is chosen by test
-scores.
+that made it are in `benchmarks/results/book.json`. A column has one method in
+every row of a table, or the row says which other: nothing is chosen by test scores.
 
 A figure in bold is at least as good as the published one. ± is the standard deviation over runs.
 
@@ -46,7 +45,8 @@ def render(book: Book) -> None:
     draw_all(FOLDER)
     rows = [_summary(entry) for entry in book.entries if _comparable(entry)]
     header = ["paper", "item", "published", "faithful", "ours", "best peer", "ahead"]
-    parts = [HEAD, "\n".join(table(header, rows)), *_behind(book), *_missing(book)]
+    parts = [HEAD, "\n".join(table(header, rows)), *_behind(book), *_paper_ahead(book)]
+    parts += _missing(book)
     listed = "\n".join(f"book-{name}" for name in PAPERS)
     parts.append(f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n")
     told = ", ".join(f"{name} {version}" for name, version in book.versions.items())
@@ -105,20 +105,31 @@ def _short_of(cell: Cell) -> float:
     return abs((cell.ours.mean if cell.ours else 0.0) - (cell.published or 0.0))
 
 
+def _paper_ahead(book: Book) -> list[str]:
+    """Say where our reading of a paper beats ours: one line for each entry."""
+    rows = []
+    for entry in book.entries:
+        both = [cell for cell in entry.cells if cell.faithful and cell.ours]
+        ahead = sum(cell.paper_ahead for cell in both)
+        if ahead:
+            why = entry.paper_ahead or "not looked into"
+            rows.append([entry.paper, entry.item, f"{ahead} of {len(both)}", why])
+    text = "## Where our reading of the paper is ahead of ours\n\nBy more than runs differ.\n\n"
+    return [text, "\n".join(table(["paper", "item", "figures", "why"], rows))] if rows else []
+
+
 def _missing(book: Book) -> list[str]:
     told: dict[tuple[str, str, str], int] = {}
     for entry in book.entries:
         for cell in entry.cells:
             if cell.missing:
-                place = (f"{entry.paper}, {entry.item}", cell.missing, entry.command)
+                every = "; ".join(f"`python benchmarks/{w}`" for w in (entry.command, *entry.also))
+                place = (f"{entry.paper}, {entry.item}", cell.missing, every)
                 told[place] = told.get(place, 0) + 1
     text = "## What is missing\n\n"
     if not told:
         return [text + "Nothing.\n"]
-    rows = [
-        [place, str(count), why, f"`python benchmarks/{words}`"]
-        for (place, why, words), count in told.items()
-    ]
+    rows = [[place, str(count), why, words] for (place, why, words), count in told.items()]
     return [text, "\n".join(table(["where", "figures", "what it takes", "command"], rows))]
 
 
@@ -133,14 +144,14 @@ def _entry(entry: Entry) -> str:
     ]
     parts.append("")
     parts += [f"- {line}" for line in entry.differences]
-    parts += ["", command(entry.command)]
+    parts += ["", command(entry.command, *entry.also)]
     parts.append("\n".join(_rows(entry.cells)))
     parts += [image(name, alt) for name, alt in entry.pictures]
     return "\n".join(parts)
 
 
 def _rows(cells: Sequence[Cell]) -> list[str]:
-    noted, peers = any(c.note or c.missing for c in cells), any(c.peer for c in cells)
+    noted, peers = any(_note(c) or c.missing for c in cells), any(c.peer for c in cells)
     header = ["", "measure", "ε", "published", "faithful", "ours"]
     header += (["peer"] if peers else []) + (["note"] if noted else [])
     rows = []
@@ -151,9 +162,16 @@ def _rows(cells: Sequence[Cell]) -> list[str]:
         if peers:
             row.append("–" if cell.peer is None else _figure(cell.peer.value))
         if noted:
-            row.append(cell.missing or cell.note)
+            row.append(cell.missing or _note(cell))
         rows.append(row)
     return table(header, rows)
+
+
+def _note(cell: Cell) -> str:
+    """Say by how much a figure is behind, and why."""
+    if cell.ahead is not False:
+        return cell.note
+    return f"behind by {_figure(_short_of(cell))}: {cell.note or 'not looked into'}"
 
 
 def _score(found: Score | None) -> str:

@@ -7,9 +7,10 @@ from runs import ROOT
 FOLDER = ROOT / "docs" / "results"
 
 
-def command(words: str) -> str:
-    """Name the command that made what follows."""
-    return f"```text\npython benchmarks/{words}\n```\n"
+def command(*every: str) -> str:
+    """Name the commands that made what follows."""
+    lines = "\n".join(f"python benchmarks/{words}" for words in every)
+    return f"```text\n{lines}\n```\n"
 
 
 def filled(lines: list[str]) -> str:

@@ -37,6 +37,11 @@ MIXTURE_ROWS = 90_000
 # The table here holds 4,207 of the 284,315 honest payments. DP-HP keeps 0.2 % of them all.
 KEPT = {**UNDERSAMPLING_OF_DP_HP, "credit": UNDERSAMPLING_OF_DP_HP["credit"] * 284_315 / 4_207}
 MARGINAL_EPSILONS = (0.3, 0.1)
+MOST = 50_000
+"""Rows that classifiers learn from, at most."""
+FEWER = 20_000
+"""The same for large and wide tables, where twelve classifiers take long."""
+LARGE = ("census", "epileptic", "isolet", "covtype", "intrusion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +123,8 @@ def papers(asked: argparse.Namespace, log: Log) -> int:
         for method in asked.methods:
             for seed in range(1 if method == "real" else asked.runs):
                 settings = {**common(asked, files, method), "seed": seed}
-                settings |= {"most": asked.train_rows, "classifiers": asked.classifiers}
+                most = asked.train_rows or (FEWER if name in LARGE else MOST)
+                settings |= {"most": most, "classifiers": asked.classifiers}
                 jobs.append(Job(settings, partial(classify, files, settings)))
         print(f"{name}: {len(files.train):,} + {len(files.test):,} rows", flush=True)
         failed += run_all(log, jobs, ("roc", "prc", "f1", "tv2", "cpu_s"), again=asked.again)

@@ -145,13 +145,17 @@ def render() -> None:
 
 
 def grouped(log: Log) -> dict[Group, list[Found]]:
-    """Give what runs found, by images, method, ε and the number of drawn images."""
-    found: dict[Group, list[Found]] = defaultdict(list)
+    """Give what runs found, by images, method, ε and the number of drawn images.
+
+    A run that was made for several sets of classifiers is one run.
+    """
+    found: dict[Group, dict[int, Found]] = defaultdict(dict)
     for line in log.lines().values():
         told = line["settings"]
         key = (told["images"], told["method"], told["epsilon"], told["drawn"])
-        found[key].append(line["found"])
-    return dict(sorted(found.items(), key=_order))
+        found[key][told["seed"]] = found[key].get(told["seed"], {}) | line["found"]
+    made = {key: list(runs.values()) for key, runs in found.items()}
+    return dict(sorted(made.items(), key=_order))
 
 
 def _order(item: tuple[Group, Any]) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from book_cells import BOOK, Book, Cell, of
+from book_cells import LEVEL as TYPE_I
 from results_tables import ENOUGH
 from runs import RESULTS, Log, key
 
@@ -78,7 +79,7 @@ def raised(book: Book, known: list[Bar]) -> list[Bar]:
             slack = max(2 * (cell.ours.sd or 0.0), ROUNDING * abs(cell.ours.mean))
             own = cell.ours.mean - sign * slack
             bar = cell.published if cell.ahead and cell.published is not None else own
-            if cell.measure == "type I error":
+            if cell.measure == TYPE_I:
                 bar = LEVEL  # no luck of a hundred draws is a promise to keep
             elif place in made:
                 bar = sign * max(sign * bar, sign * made[place].bar)

@@ -68,7 +68,7 @@ def read_words() -> argparse.Namespace:
     add("--rows", type=int, help="look at so many rows only")
     add("--quick", action="store_true", help="one run of everything on 1,000 rows")
     add("--again", action="store_true", help="make runs anew that are there already")
-    add("--train-rows", type=int, default=50_000, help="papers: most rows to train on")
+    add("--train-rows", type=int, help="papers: most rows to train on; default: by table")
     add("--classifiers", default="papers", help="papers: the twelve, or quick for three")
     add("--no-guess", action="store_true", help="give the papers' plans no guess of the rows")
     add("--subsets", type=int, default=1000, help="marginals: most sets of columns to compare")
