@@ -79,7 +79,8 @@ def test_a_store_gives_the_integers_of_local_files(store, table, schema, command
         assert same(accumulate(address, plan), wanted), address
     done = command.run("s3://clinic/visits/part-*.parquet")
     assert done.exit_code == 0, done.exception
-    assert abs(load(command.out).count - ROWS) < 100
+    made = load(command.out)
+    assert abs(made.count - ROWS) < 8 * made.block("count").stderr[0]
     assert command.account().releases == 1
 
 
