@@ -416,12 +416,25 @@ def is_locked(studio, page):
     assert "more than the ledger has left" in text(page, "main > .problem")
 
 
+SLOWLY = """() => {
+    const send = window.fetch;
+    window.fetch = async (...words) => {
+        await new Promise(done => setTimeout(done, 1500));
+        return send(...words);
+    };
+}"""
+"""Lets every request of a page wait, as on a busy machine."""
+
+
 def test_a_schema_with_mistakes_is_told_column_by_column(studio):
     page = studio.open("/")
     page.click("text=people.csv")
     page.wait_for_selector("#name")
+    page.wait_for_load_state()
+    page.evaluate(SLOWLY)
     page.fill("#low0", "90")
-    page.fill("#high0", "17")
+    page.wait_for_timeout(600)  # that is asked about, and the change itself is asked about next
+    page.fill("#high0", "17")  # the third question is the one that counts
     page.wait_for_selector("#said0 .problem:has-text('low < high')")
     page.select_option("#kind0", "categorical")
     page.wait_for_selector("#categories0")

@@ -1,5 +1,6 @@
 """The studio: what it reads and when, what it refuses, what it spends, and that it locks."""
 
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from web_pages import Guest, people, same
 
 import aquatint as aq
+from aquatint import web
 from aquatint.accounting import Budget
 from aquatint.curator import gathering
 from aquatint.curator.ledger import Ledger
@@ -332,3 +334,15 @@ def test_the_command_shown_makes_a_release_of_the_same_promise(declared, folder,
     for release in (by_command, by_python):
         assert (release.statement.epsilon, release.statement.delta) == (1.0, 1e-6)
         assert list(release.schema.columns) == ["age", "sex", "income"]
+
+
+def test_of_questions_asked_while_one_types_the_last_counts():
+    """By default a third question is dropped while the first is answered and a second waits."""
+    folder = Path(web.__file__).with_name("templates")
+    asking = [
+        tag
+        for page in folder.glob("*.html")
+        for tag in re.findall(r"<[^>]*hx-trigger=\"input[^>]*>", page.read_text(encoding="utf-8"))
+    ]
+    assert len(asking) == 2
+    assert all('hx-sync="this:replace"' in tag for tag in asking)
