@@ -13,11 +13,12 @@ is no digit among them, and capitals and small letters are of one class, as in E
 
 from __future__ import annotations
 
+import hashlib
 import io
+import string
 import tarfile
 from math import pi
 from pathlib import Path
-from string import ascii_lowercase as ALPHABET  # noqa: N812
 
 import numpy as np
 import torch
@@ -26,7 +27,12 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 from torch.nn import functional
 
+from aquatint.progress import track
+
+ALPHABET = string.ascii_lowercase
 TYPEFACES = Path(__file__).with_name("letters.txt")
+FACES = "eabadc60a5b2b0fb1f56395d9d24da708e445825679eebc58746e63adc0718b1"
+"""The SHA-256 of all faces, one after the other."""
 EACH = 2_000
 """Images of each letter."""
 CANVAS, SIDE, BOX, FINE = 96, 28, 20, 4
@@ -40,9 +46,11 @@ def letters(each: int = EACH, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     chosen = [rng.choice(np.flatnonzero(kinds == kind), each) for kind in range(26)]
     places = rng.permutation(np.concatenate(chosen))
     dice = torch.Generator().manual_seed(seed)
-    made = [
-        _written(glyphs[some], dice) for some in np.split(places, range(BATCH, len(places), BATCH))
-    ]
+    made = []
+    with track("writing letters", len(places)) as advance:
+        for some in np.split(places, range(BATCH, len(places), BATCH)):
+            made.append(_written(glyphs[some], dice))
+            advance(len(some))
     return np.concatenate(made)[..., None], kinds[places]
 
 
@@ -60,8 +68,11 @@ def _typefaces() -> list[bytes]:
             raise NotHereError(msg)
         with tarfile.open(package) as archive:
             face = archive.extractfile(f"package/files/{name}-latin-400-normal.woff")
-            if face is not None:
-                found.append(face.read())
+            found.append(b"" if face is None else face.read())
+    told = hashlib.sha256(b"".join(found)).hexdigest()
+    if told != FACES:
+        msg = f"the typefaces are not those that are known: their SHA-256 is {told}"
+        raise NotHereError(msg)
     return found
 
 

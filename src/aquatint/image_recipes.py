@@ -209,7 +209,8 @@ def image_plan(
     last = [PlannedBlock(name, *part) for name, part in (aside or {}).items()]
     left = 1 - sum(block.share for block in (*planned, *last))
     if not (0 < left < 1 or not (planned or last)):
-        msg = f"the shares of the smaller blocks must leave something, and leave {left:g}"
+        names = ", ".join(block.name for block in (*planned, *last))
+        msg = f"the shares of {names} must leave something, and leave {left:g}: lower one of them"
         raise PlanError(msg)
     shares = {}
     for name, (part, width) in blocks.items():

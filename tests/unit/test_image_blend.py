@@ -45,8 +45,9 @@ def test_the_plan_has_the_block_of_the_baseline_with_its_share():
     assert sum(block.share for block in plan.blocks) == pytest.approx(1)
     with pytest.raises(PlanError, match="needs a public projection, not resnet18"):
         dp_mepf(SCHEMA, tiny_resnet(), gaussian=tiny_resnet())
-    with pytest.raises(PlanError, match="must leave something"):
-        dp_mepf(SCHEMA, tiny_resnet(), gaussian=tiny_projection(4), gaussian_share=1.0)
+    for share in (0.0, -0.1, 0.97, 1.0):
+        with pytest.raises(PlanError, match="share"):
+            dp_mepf(SCHEMA, tiny_resnet(), gaussian=tiny_projection(4), gaussian_share=share)
 
 
 def test_the_generator_does_not_match_the_gaussian(release):
@@ -78,6 +79,15 @@ def test_each_method_can_be_had_alone(release):
     assert isinstance(aq.synthesize(release, "gaussian"), ImageGaussian)
     with pytest.raises(ReleaseError, match="from 0 to below 1, got 1"):
         aq.synthesize(release, blend=1, **QUICK)
+    with pytest.raises(ReleaseError, match="and the method auto"):
+        aq.synthesize(release, "network", blend=0.5, **QUICK)
+
+
+def test_a_release_without_a_gaussian_has_none_to_blend_in():
+    plain = released(dp_mepf(SCHEMA, tiny_resnet(), layers=["relu"]))
+    with pytest.raises(ReleaseError, match="by dp_mepf with gaussian="):
+        aq.synthesize(plain, blend=0.5, **QUICK)
+    assert isinstance(aq.synthesize(plain, **QUICK), ImageNetwork)
 
 
 def test_a_saved_blend_draws_the_same(model, tmp_path):

@@ -10,6 +10,7 @@ pytest.importorskip("PIL")
 script = fetch("images")
 tasks = fetch("image_tasks")
 pages = fetch("results_images")
+book = fetch("book")
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +66,11 @@ def test_a_part_for_a_gpu_does_not_start_without_one(tmp_path, capsys):
     assert script.part(asked, script.Log(tmp_path / "images-cifar.jsonl")) == 0
     assert "--device cuda" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+
+
+def test_what_the_book_says_makes_its_figures_of_images_can_be_run():
+    said = [w for entry in book.entries() for w in (entry.command, *entry.also)]
+    ours = [words.split()[1:] for words in said if words.startswith("images.py ")]
+    assert len(ours) > 5
+    for words in ours:
+        assert script.read_words(words).part == words[0]

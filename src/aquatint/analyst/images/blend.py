@@ -1,8 +1,8 @@
 """Images of a generator with some from a Gaussian by class among them, out of one release.
 
 A generator that matches means of local features draws crisp images whose widest variations, such as
-slant and width, are too small; a Gaussian has these right, and is blurred. A classifier that
-learns from both does better than from either.
+slant and width, are too small; a Gaussian has these right, and is blurred. In trials a logistic
+regression learnt more from both than from either; a perceptron did not always.
 """
 
 from __future__ import annotations

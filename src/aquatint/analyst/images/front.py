@@ -32,7 +32,7 @@ def synthesize_images(
     method: str = "auto",
     *,
     network: Network | Sequence[Network] | None = None,
-    blend: float = BLEND,
+    blend: float | None = None,
     seed: int = 0,
     progress: bool = True,
     **settings: Any,
@@ -49,7 +49,7 @@ def synthesize_images(
     network
         The public networks that the release names, if they are not attached yet: files, or modules.
     blend
-        How many of the images that is, as a share; 0 for none.
+        How many of the images that is, as a share; by default a quarter, 0 for none.
     seed, progress
         As for `synthesize`.
     settings
@@ -72,13 +72,25 @@ def synthesize_images(
             msg = f"the Gaussian has no setting {', '.join(sorted(settings.keys() - {'device'}))}"
             raise ReleaseError(msg)
         return fit_gaussian(whole)
+    share = _share(blend, possible=method == "auto" and found is not None)
+    model = fit_images(whole, seed=seed, progress=progress, **settings)
+    return ImageBlend(model, fit_gaussian(whole), share) if share else model
+
+
+def _share(blend: float | None, *, possible: bool) -> float:
+    """Give the share of images from the Gaussian, after checking that there can be any."""
+    if blend is None:
+        return BLEND if possible else 0.0
     if not 0 <= blend < 1:
         msg = f"blend is the share of images from the Gaussian, from 0 to below 1, got {blend}"
         raise ReleaseError(msg)
-    model = fit_images(whole, seed=seed, progress=progress, **settings)
-    if method == "network" or found is None or blend == 0:
-        return model
-    return ImageBlend(model, fit_gaussian(whole), blend)
+    if blend and not possible:
+        msg = (
+            "blend needs a Gaussian beside the generator's features and the method auto: sketch "
+            "by dp_mepf with gaussian=, or leave blend out"
+        )
+        raise ReleaseError(msg)
+    return blend
 
 
 def with_networks(
