@@ -248,11 +248,25 @@ def _gaussian(schema: Schema, place: Place) -> aq.Plan:
     return aq.pixel_gaussian(schema, projection(size, place.tiny))
 
 
-def _gaussian_alone(schema: Schema, place: Place) -> aq.Plan:
+def _smooth(schema: Schema, place: Place) -> PublicNetwork:
+    """Give the smoothest cosines as a public view of the pixels."""
     column = schema.images["image"]
     components = 10 if place.tiny else COSINES
     smooth = cosines((column.size[0], column.size[1]), components)
-    return aq.pixel_gaussian(schema, networks.public_projection(smooth, components, note="cosines"))
+    return networks.public_projection(smooth, components, note="cosines")
+
+
+def _gaussian_alone(schema: Schema, place: Place) -> aq.Plan:
+    return aq.pixel_gaussian(schema, _smooth(schema, place))
+
+
+def _letters(schema: Schema, place: Place) -> aq.Plan:
+    return aq.dp_mepf(schema, letters_resnet(place), gaussian=_smooth(schema, place))
+
+
+def _layers(schema: Schema, place: Place) -> aq.Plan:
+    view = _smooth(schema, place)
+    return aq.dp_mepf(schema, resnet(place), balance="layers", gaussian=view)
 
 
 METHODS = {
@@ -272,15 +286,15 @@ METHODS = {
     "dp_mepf_letters": Method(
         "DP-MEPF, begun with letters",
         "letters of free typefaces (ResNet18, first generator)",
-        lambda schema, place: aq.dp_mepf(schema, letters_resnet(place)),
-        {"members": 2},
+        _letters,
+        {"members": 2, "blend": 0.4},
         begin=letters_generator,
     ),
     "dp_mepf_layers": Method(
         "DP-MEPF, layer by layer",
         "CIFAR-10, randomly greyed (ResNet18)",
-        lambda schema, place: aq.dp_mepf(schema, resnet(place), balance="layers"),
-        {"steps": 2_500, "rate": 1e-3, "members": 2},
+        _layers,
+        {"steps": 2_500, "rate": 1e-3, "members": 1, "blend": 0.4},
     ),
     "dp_mepf_vgg": Method(
         "DP-MEPF",

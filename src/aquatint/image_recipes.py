@@ -23,7 +23,7 @@ from aquatint.schema import Schema
 COUNT_SHARE = 0.01
 CLASS_SHARE = 0.01
 TONE_SHARE = 0.02
-GAUSSIAN_SHARE = 0.2
+GAUSSIAN_SHARE = 0.5
 MEAN_WEIGHT = 0.75
 STOPPING_NOISE = 10.0
 """How many times wider the noise of the validation block is (DP-MEPF §3.2)."""
@@ -78,9 +78,9 @@ def dp_mepf(
     stopping_noise
         How many times wider its noise is than that of the perceptual block.
     gaussian
-        A public projection for a block ``"gaussian"`` as `pixel_gaussian` has it: some of the
-        images are then drawn from a Gaussian by class. They look blurred, but their widest
-        variations are right, which those of a generator are not.
+        A public projection for a block ``"gaussian"`` as `pixel_gaussian` has it. A generator
+        matches these moments too, since features that are averaged over images tell little of their
+        widest variations; and some images may be drawn from the Gaussian itself.
     gaussian_share
         The share of the budget for it.
 

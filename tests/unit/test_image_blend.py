@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tiny_images import image_schema, some_digits, tiny_projection, tiny_resnet
@@ -12,9 +13,12 @@ import aquatint as aq
 from aquatint.analyst.images.blend import ImageBlend
 from aquatint.analyst.images.gaussian import ImageGaussian
 from aquatint.analyst.images.model import ImageNetwork
+from aquatint.analyst.images.moments import MomentMeans
 from aquatint.analyst.images.targets import shares_of, targets_of
 from aquatint.errors import PlanError, ReleaseError
-from aquatint.features import Perceptual
+from aquatint.features import Perceptual, projected_moments
+from aquatint.features.pixels import image_rows
+from aquatint.features.projected import ProjectedMoments
 from aquatint.image_recipes import dp_mepf, pixel_gaussian
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -50,11 +54,35 @@ def test_the_plan_has_the_block_of_the_baseline_with_its_share():
             dp_mepf(SCHEMA, tiny_resnet(), gaussian=tiny_projection(4), gaussian_share=share)
 
 
-def test_the_generator_does_not_match_the_gaussian(release):
+def test_the_generator_matches_the_gaussian_too(release):
     shares = shares_of(release, "label")
-    assert [type(t.map) for t in targets_of(release, "label", shares)] == [Perceptual]
+    maps = [type(t.map) for t in targets_of(release, "label", shares)]
+    assert maps == [Perceptual, ProjectedMoments]
     alone = released(pixel_gaussian(SCHEMA, tiny_projection(4)))
-    assert len(targets_of(alone, "label", shares)) == 1  # there it is all there is
+    assert len(targets_of(alone, "label", shares)) == 1
+
+
+def test_means_of_moments_are_those_of_the_feature_map():
+    moments = projected_moments(tiny_projection(4))
+    images = torch.rand(12, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    features = moments(image_rows("image", images)).view(3, 4, -1)
+    means = MomentMeans.of(moments)
+    assert means is not None
+    found, squared = means(images, 3)
+    assert torch.allclose(found, features.mean(dim=1), atol=1e-6)
+    assert torch.allclose(squared, features.square().sum(dim=2).mean(dim=1), atol=1e-6)
+    assert MomentMeans.of(Perceptual(tiny_resnet())) is None
+
+
+def test_a_gradient_follows_the_moments_through_images_that_are_clipped():
+    moments = projected_moments(tiny_projection(4))
+    means = MomentMeans.of(moments)
+    assert means is not None
+    images = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    (quick,) = torch.autograd.grad(means(images, 2)[0].square().sum(), images)
+    rows = moments(image_rows("image", images)).view(2, 3, -1).mean(dim=1)
+    (slow,) = torch.autograd.grad(rows.square().sum(), images)
+    assert torch.allclose(quick, slow, atol=1e-5)
 
 
 def test_what_is_drawn_is_of_both(model):
@@ -75,7 +103,7 @@ def test_what_is_drawn_is_of_both(model):
 
 def test_each_method_can_be_had_alone(release):
     assert isinstance(aq.synthesize(release, "network", **QUICK), ImageNetwork)
-    assert isinstance(aq.synthesize(release, blend=0, **QUICK), ImageNetwork)
+    assert isinstance(aq.synthesize(release, **QUICK), ImageNetwork)
     assert isinstance(aq.synthesize(release, "gaussian"), ImageGaussian)
     with pytest.raises(ReleaseError, match="from 0 to below 1, got 1"):
         aq.synthesize(release, blend=1, **QUICK)

@@ -1,8 +1,9 @@
 """Images of a generator with some from a Gaussian by class among them, out of one release.
 
 A generator that matches means of local features draws crisp images whose widest variations, such as
-slant and width, are too small; a Gaussian has these right, and is blurred. In trials a logistic
-regression learnt more from both than from either; a perceptron did not always.
+slant and width, are too small. Where the release has a Gaussian by class, the generator matches its
+moments as well, which mends most of that; a Gaussian has them all right, and is blurred. In trials
+a logistic regression learnt more from both than from either; a perceptron did not always.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class ImageBlend:
         """The release's schema."""
         return self.network.schema
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How to build the generator again, and the share of the Gaussian."""
+        return {**self.network.settings, "blend": self.share}
+
     def sample(
         self,
         count: int,
@@ -78,9 +84,8 @@ class ImageBlend:
     def save(self, path: str | Path) -> None:
         """Write the model as one file that `load_model` reads."""
         gaussian = {GAUSSIAN + name: tensor for name, tensor in self.gaussian.tensors().items()}
-        settings = {**self.network.settings, "blend": self.share}
         tensors = {**self.network.tensors(), **gaussian}
-        store.save(path, "image blend", self.schema, tensors, settings)
+        store.save(path, "image blend", self.schema, tensors, self.settings)
 
     @classmethod
     def from_parts(

@@ -23,8 +23,6 @@ from aquatint.release.networks import attach
 
 Network = str | Path | PublicNetwork | nn.Module
 METHODS = ("auto", "network", "gaussian")
-BLEND = 0.25
-"""The share of images from a Gaussian, where a release has one beside a generator's features."""
 
 
 def synthesize_images(
@@ -32,7 +30,7 @@ def synthesize_images(
     method: str = "auto",
     *,
     network: Network | Sequence[Network] | None = None,
-    blend: float | None = None,
+    blend: float = 0.0,
     seed: int = 0,
     progress: bool = True,
     **settings: Any,
@@ -45,11 +43,12 @@ def synthesize_images(
         What the curator published.
     method
         ``"network"`` is a generator, ``"gaussian"`` the baseline without one; ``"auto"`` takes what
-        the release has: with both, some of the images are the Gaussian's.
+        the release has: with both, a generator that matches the Gaussian's moments too.
     network
         The public networks that the release names, if they are not attached yet: files, or modules.
     blend
-        How many of the images that is, as a share; by default a quarter, 0 for none.
+        The share of the images that are drawn from the Gaussian itself, where the release has both.
+        They look blurred or worse; a linear classifier learns more with some of them.
     seed, progress
         As for `synthesize`.
     settings
@@ -72,25 +71,17 @@ def synthesize_images(
             msg = f"the Gaussian has no setting {', '.join(sorted(settings.keys() - {'device'}))}"
             raise ReleaseError(msg)
         return fit_gaussian(whole)
-    share = _share(blend, possible=method == "auto" and found is not None)
-    model = fit_images(whole, seed=seed, progress=progress, **settings)
-    return ImageBlend(model, fit_gaussian(whole), share) if share else model
-
-
-def _share(blend: float | None, *, possible: bool) -> float:
-    """Give the share of images from the Gaussian, after checking that there can be any."""
-    if blend is None:
-        return BLEND if possible else 0.0
     if not 0 <= blend < 1:
         msg = f"blend is the share of images from the Gaussian, from 0 to below 1, got {blend}"
         raise ReleaseError(msg)
-    if blend and not possible:
+    if blend and (method != "auto" or found is None):
         msg = (
             "blend needs a Gaussian beside the generator's features and the method auto: sketch "
             "by dp_mepf with gaussian=, or leave blend out"
         )
         raise ReleaseError(msg)
-    return blend
+    model = fit_images(whole, seed=seed, progress=progress, **settings)
+    return ImageBlend(model, fit_gaussian(whole), blend) if blend else model
 
 
 def with_networks(

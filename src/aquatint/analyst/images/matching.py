@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from aquatint.analyst.images.denoise import denoised
+from aquatint.analyst.images.moments import MomentMeans
 from aquatint.analyst.images.targets import Target
 from aquatint.errors import ReleaseError
 from aquatint.features.perceptual import Perceptual
@@ -134,6 +135,7 @@ class Match:
         self.parts = [target.mean]
         self.held: list[Tensor] = []
         self.fused = False
+        self.moments = MomentMeans.of(self.map)
         if isinstance(self.map, Perceptual) and self.map.length == "unit":
             if target.mean.is_cuda:
                 self.map = _quick(self.map)
@@ -170,6 +172,9 @@ class Match:
         """Give the mean by class of each part, and the mean squared norm of a class's rows."""
         if isinstance(self.map, Perceptual) and self.map.length == "unit":
             return self._perceptual(self.map, images)
+        if self.moments is not None:
+            found, squared = self.moments(images, self.classes)
+            return [found], squared
         features = self.map(image_rows(_column(self.map), images))
         by_class = features.view(self.classes, -1, features.shape[1])
         return [by_class.mean(dim=1)], by_class.square().sum(dim=2).mean(dim=1)

@@ -73,13 +73,9 @@ def parted(target: Target, aside: float, seed: int) -> tuple[Target, Target]:
 
 
 def targets_of(release: Release, label: str | None, shares: np.ndarray) -> list[Target]:
-    """Give the targets of all blocks that read the image; the one for validation is left out.
-
-    So is a Gaussian beside others: it is drawn from as it is.
-    """
+    """Give the targets of all blocks that read the image; the one for validation is left out."""
     blocks = [block for block in release.blocks if block.name != STOPPING]
-    others = [block for block in blocks if projected(block) is None]
-    found = _of_blocks(release, others, label, shares) or _of_blocks(release, blocks, label, shares)
+    found = _of_blocks(release, blocks, label, shares)
     if not found:
         msg = (
             "the release has no block that a generator of images can be trained on: sketch with "
