@@ -95,7 +95,7 @@ The same on MNIST, with other public images: 52,000 letters drawn from 102 free 
 slanted (`benchmarks/image_letters.py`). The ResNet18 learns to tell the 26 letters apart, and a
 generator is first trained on a sketch of them. No digit is among them, and no label of a digit; the
 paper's SVHN is made of digits. Two generators draw in turn. Half of the budget is a Gaussian by
-class in 100 cosines: the generators match its moments too, and two fifths of the images are its own.
+class in 100 cosines: the generators match its moments too, and two fifths of the images are its.
 """
 
 CLOTHES_TEXT = """\

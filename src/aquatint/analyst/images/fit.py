@@ -117,25 +117,18 @@ def fit_images(
     progress
         Show progress on a terminal when it takes longer than two seconds.
     """
-    if matching not in MATCHINGS:
-        msg = f"unknown matching {matching!r}: choose one of {', '.join(MATCHINGS)}"
-        raise ReleaseError(msg)
-    schema = release.schema
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    members = GENERATORS[torch.device(place).type] if members is None else members
-    if not 1 <= members <= MEMBERS:
-        msg = f"members is how many generators draw in turn, 1 to {MEMBERS}, got {members}"
-        raise ReleaseError(msg)
-    if not (0 <= aside < 1 and patience > 0):
-        msg = f"aside is a share from 0 to below 1 and patience above 0, got {aside} and {patience}"
-        raise ReleaseError(msg)
+    where = torch.device(place).type
+    members = GENERATORS[where] if members is None else members
+    _check(matching, members, aside, patience)
+    schema = release.schema
     shares = shares_of(release, schema.label)
     targets = targets_of(release, schema.label, shares)
     perceptual = any(True for target in targets for _ in networked_maps(target.map))
     kind = generator or ("residual" if perceptual else "connected")
     chosen = Training(
-        steps=steps or STEPS[torch.device(place).type],
-        batch=batch or BATCH[torch.device(place).type],
+        steps=steps or STEPS[where],
+        batch=batch or BATCH[where],
         rate=rate or RATE.get(kind, 1e-3),
         average=average,
         matching=matching,
@@ -163,7 +156,24 @@ def fit_images(
             tell(chosen.steps - state.step)
     several = {"members": members} if members > 1 else {}
     drawing = Several(made) if members > 1 else made[0]
-    model = ImageNetwork(schema, shares, drawing, settings | several)
+    return _toned(release, ImageNetwork(schema, shares, drawing, settings | several), seed, place)
+
+
+def _check(matching: str, members: int, aside: float, patience: float) -> None:
+    """Refuse settings that cannot be."""
+    if matching not in MATCHINGS:
+        msg = f"unknown matching {matching!r}: choose one of {', '.join(MATCHINGS)}"
+        raise ReleaseError(msg)
+    if not 1 <= members <= MEMBERS:
+        msg = f"members is how many generators draw in turn, 1 to {MEMBERS}, got {members}"
+        raise ReleaseError(msg)
+    if not (0 <= aside < 1 and patience > 0):
+        msg = f"aside is a share from 0 to below 1 and patience above 0, got {aside} and {patience}"
+        raise ReleaseError(msg)
+
+
+def _toned(release: Release, model: ImageNetwork, seed: int, place: str) -> ImageNetwork:
+    """Give drawn images the tones of the release, if it has them."""
     counted = tones_block(release)
     if counted is None:
         return model
