@@ -211,11 +211,11 @@ def fit_mixture(
 
 def _effort(atoms: Atoms, terms: Iterable[Term]) -> Effort:
     """Spend less on a wide table, whose steps are dearer; go by the noise of the joint counts."""
-    fits = Effort.fits if atoms.total <= WIDE else 2
+    fewer = {"fits": 2} if atoms.total > WIDE else {}
     noise = [term.deviation for term in terms if isinstance(term, Pairs)]
     if not noise:
-        return Effort(fits=fits)
-    return Effort(fits=fits, steps=steps_for(max(noise)), memory=memory_for(max(noise)))
+        return Effort(**fewer)
+    return Effort(steps=steps_for(max(noise)), memory=memory_for(max(noise)), **fewer)
 
 
 def can_mix(release: Release) -> bool:
