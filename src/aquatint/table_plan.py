@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
-from math import log
+from math import floor, log
+from typing import Any
 
 from aquatint.accounting import Budget
-from aquatint.columns import POINT, RANGED, Date, Datetime, Integer, Numeric, even_bins
+from aquatint.columns import (
+    POINT,
+    RANGED,
+    Date,
+    Datetime,
+    Integer,
+    Numeric,
+    bin_edges,
+    even_bins,
+)
 from aquatint.errors import PlanError
 from aquatint.features import Count, onehot
 from aquatint.features.grid import grid_of
@@ -23,6 +33,8 @@ from aquatint.schema import Schema
 BINS = (32, 16, 8, 4)
 """Bins of a range: the first number for histograms and for each column with the label; for other
 joint counts, the first number with which they fit in memory."""
+FINER = (4, 16, 64)
+"""The bin next to the lower bound, or above zero, is cut again at its width over each of these."""
 MOST_CELLS = 10_000_000
 """Joint counts are summed over fine cells before these are merged: so many fit in memory."""
 WIDE_COLUMN = 2_000
@@ -58,9 +70,9 @@ def plan(schema: Schema) -> Plan:
     settled = schema.with_bins({n: _edges(c) for n, c in ranged.items()})
     cells = settled.cells()
     joint = {name: count for name, count in cells.items() if count <= WIDE_COLUMN}
-    free = {n: settled.columns[n].present_cells for n, c in ranged.items() if c.bins is None}
+    free = {n: settled.columns[n] for n, c in ranged.items() if c.bins is None}
     for bins in BINS:
-        groups = {n: _coarser(k, cells[n], bins) for n, k in free.items() if n in joint}
+        groups = {n: _coarser(c, bins) for n, c in free.items() if n in joint}
         counted = joint | {name: max(group) + 1 for name, group in groups.items()}
         if _joint_cells(counted, settled.label) <= MOST_CELLS:
             coarse = {n: group for n, group in groups.items() if counted[n] < joint[n]}
@@ -71,28 +83,40 @@ def plan(schema: Schema) -> Plan:
     return Plan(settled, _table_blocks(settled, cells, found), rebalance=bool(found))
 
 
-def _coarser(present: int, cells: int, bins: int) -> tuple[int, ...]:
-    """Put neighbouring bins together, so that about so many are left; missing stays apart."""
+def _coarser(column: Any, bins: int) -> tuple[int, ...]:
+    """Put neighbouring bins together, in stretches of equal width; missing stays apart."""
+    cells, present = column.cells, column.present_cells
     if bins == BINS[0] or present <= bins:
         return tuple(range(cells))
-    group = [place * bins // present for place in range(present)]
-    return (*group, *range(bins, bins + cells - present))
+    low, high = column.limits
+    stretch = [floor((edge - low) / (high - low) * bins + 1e-9) for edge in bin_edges(column)[:-1]]
+    number = {place: i for i, place in enumerate(dict.fromkeys(stretch))}
+    group = [number[place] for place in stretch]
+    return (*group, *range(len(number), len(number) + cells - present))
 
 
 def _edges(column: Numeric | Integer | Date | Datetime) -> int | list[float]:
     """Cut a range into bins of equal width; whole numbers, if few enough, each get their own.
 
     The lower bound and zero get a bin for themselves: there lie the values of those who have none,
-    and those that were clipped. If few do, the bin is merged with its neighbour later.
+    and those that were clipped. Just above, where most values of a skewed column lie, the next bin
+    is cut finer and finer. Where few rows are, such bins are merged with their neighbours later.
     """
     even = even_bins(column, BINS[0])
     if isinstance(even, int):
         return even
     low, high = column.limits
-    one = 1.0 if isinstance(column, (Integer, Date)) else POINT * (high - low)
+    whole = isinstance(column, (Integer, Date))
+    one = 1.0 if whole else POINT * (high - low)
     points = (low, 0.0) if low + one <= 0 < high - one else (low,)
     edges = {edge for edge in even if all(abs(edge - point) >= one for point in points)}
-    return sorted(edges | {end for point in points for end in (point, point + one)})
+    edges |= {end for point in points for end in (point, point + one)}
+    for point in points:
+        width = min(edge for edge in edges if edge > point + 1.5 * one) - point
+        cuts = [width / part for part in FINER]
+        cuts = [float(floor(cut)) for cut in cuts] if whole else cuts
+        edges |= {point + cut for cut in cuts if cut >= 2 * one}
+    return sorted(edges)
 
 
 def _joint_cells(cells: Mapping[str, int], label: str | None) -> int:

@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 import torch
 
-from aquatint.analyst.synthesize.descent import BETAS, LEAST, Descent
+from aquatint.analyst.synthesize.descent import LEAST, MEMORY, MOMENTUM, Descent
 
 
 def path(step, parameters, losses):
@@ -15,7 +16,8 @@ def path(step, parameters, losses):
     return [p.detach().clone() for p in parameters]
 
 
-def test_the_steps_are_those_of_torch_to_the_last_bit():
+@pytest.mark.parametrize("memory", [MEMORY, 0.8])
+def test_the_steps_are_those_of_torch_to_the_last_bit(memory):
     generator = torch.Generator().manual_seed(0)
     start = [torch.randn(3, 5, generator=generator), torch.randn(7, generator=generator)]
     goals = torch.randn(40, 7, generator=generator)
@@ -24,7 +26,7 @@ def test_the_steps_are_those_of_torch_to_the_last_bit():
         for goal in goals
     ]
     one, other = ([p.clone().requires_grad_() for p in start] for _ in range(2))
-    adam = torch.optim.Adam(one, lr=0.1, betas=BETAS, fused=True)
+    adam = torch.optim.Adam(one, lr=0.1, betas=(MOMENTUM, memory), fused=True)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(adam, len(losses), 0.1 / LEAST)
 
     def by_torch():
@@ -33,7 +35,7 @@ def test_the_steps_are_those_of_torch_to_the_last_bit():
         rates.step()
 
     wanted = path(by_torch, one, losses)
-    found = path(Descent(other, 0.1, len(losses)).step, other, losses)
+    found = path(Descent(other, 0.1, len(losses), memory).step, other, losses)
     assert all(torch.equal(a, b) for a, b in zip(wanted, found, strict=True))
 
 

@@ -17,6 +17,7 @@ from aquatint.schema import Schema
 from aquatint.table_plan import (
     COUNT_SHARE,
     FEW_CLASSES,
+    FINER,
     LABEL_MERGE,
     LABEL_SHARE,
     MANY_COLUMNS,
@@ -30,6 +31,7 @@ from aquatint.table_plan import (
     rebalanced,
 )
 
+CELLS = 33 + len(FINER)
 ROW, SWAP = "add or remove one row", "replace one row"
 BUDGETS = [Budget(1.0, 1e-6), Budget(0.1, 1e-9), Budget(8.0, 1e-6), Budget(1.0, 0.0)]
 PURE_TOO = pytest.mark.parametrize("budget", BUDGETS, ids=["1", "0.1", "8", "pure"])
@@ -162,7 +164,7 @@ def test_a_column_of_very_many_categories_is_counted_alone():
     made = plan(table({"many": classes(5000), **numbers(2)}))
     assert not any("many" in s for s in all_sets(made))
     assert ("many",) in made.blocks[1].map.sets
-    assert made.blocks[1].map.dim == 5000 + 2 * 33
+    assert made.blocks[1].map.dim == 5000 + 2 * CELLS
     widest = plan(table({"many": classes(WIDE_COLUMN), **numbers(1)}))
     assert all_sets(widest) == Counter([frozenset({"many", "c0"})])
 
@@ -199,9 +201,36 @@ def test_the_lower_bound_and_zero_have_a_bin_of_their_own(column, points):
     edges = bin_edges(found)
     one = 1.0 if column["kind"] in ("integer", "date") else POINT * (edges[-1] - edges[0])
     narrow = {a for a, b in pairwise(edges) if b - a <= 1.001 * one}
-    assert narrow == points
-    assert 32 <= found.present_cells <= 32 + 2 * len(points)
+    assert points <= narrow <= points | {point + 1 for point in points}  # 1 itself, if cut so fine
+    assert 32 <= found.present_cells <= 32 + (2 + len(FINER)) * len(points)
     assert min(b - a for a, b in pairwise(edges)) >= 0.9 * one
+
+
+@pytest.mark.parametrize(
+    ("column", "points"),
+    [
+        ({"kind": "numeric", "bounds": [0, 3200]}, [0]),
+        ({"kind": "numeric", "bounds": [-3200, 3200]}, [-3200, 0]),
+        ({"kind": "integer", "bounds": [0, 320_000]}, [0]),
+        ({"kind": "integer", "bounds": [-3_200_000, 3_200_000]}, [-3_200_000, 0]),
+    ],
+)
+def test_the_bin_above_the_lower_bound_and_zero_is_cut_finer_and_finer(column, points):
+    edges = bin_edges(plan(table({"a": column})).schema.columns["a"])
+    width = (edges[-1] - edges[0]) / 32
+    for point in points:
+        first = edges.index(point)
+        found = [edge - point for edge in edges[first + 2 : first + 6]]
+        loose = 1.0 if column["kind"] == "integer" else 1e-6
+        assert found == pytest.approx([width / 64, width / 16, width / 4, width], abs=loose)
+
+
+@pytest.mark.parametrize("high", [64, 97, 128, 200, 1000, 2000, 5000])
+def test_whole_numbers_are_cut_at_whole_numbers_only(high):
+    column = {"kind": "integer", "bounds": [0, high]}
+    edges = bin_edges(plan(table({"a": column})).schema.columns["a"])
+    assert all(edge.is_integer() for edge in edges)
+    assert min(b - a for a, b in pairwise(edges)) >= 1
 
 
 def test_bins_never_outnumber_the_values_and_declared_ones_stay():
@@ -226,7 +255,7 @@ def test_whole_numbers_get_bins_that_hold_at_least_one_of_them(high):
         assert inside[0] == inside[edges.index(0)] == 1
     assert min(inside) >= 1
     assert sum(inside) == column.steps
-    assert column.present_cells <= 32 + 4
+    assert column.present_cells <= 32 + 4 + 2 * len(FINER)
 
 
 # --- wide tables ----------------------------------------------------------------------------------
@@ -234,7 +263,7 @@ def test_whole_numbers_get_bins_that_hold_at_least_one_of_them(high):
 
 def test_a_wide_table_gets_coarser_joint_counts_and_then_the_label_only():
     coarse = plan(table(numbers(300)))
-    assert coarse.schema.columns["c0"].present_cells == 33  # its histogram stays fine
+    assert coarse.schema.columns["c0"].present_cells == CELLS  # its histogram stays fine
     assert coarse.blocks[-1].map.counted["c0"] == 8
     assert len(all_sets(coarse)) == 300 * 299 // 2
     assert coarse.blocks[-1].map.dim <= MOST_CELLS
@@ -256,7 +285,7 @@ def test_with_many_columns_each_is_counted_with_the_label_on_its_own_too(number)
         return
     block = by_name(many, "columns by label")
     assert block.map.sets == tuple((f"c{i}", "y") for i in range(MANY_COLUMNS - 1))
-    assert block.map.counted["c0"] == 33
+    assert block.map.counted["c0"] == CELLS
     assert block.merge == LABEL_MERGE
     joint = sum(b.share for b in many.blocks if b.merge)
     assert block.share == pytest.approx(LABEL_SHARE * joint)
@@ -276,11 +305,14 @@ def test_columns_by_label_leave_less_to_the_histograms():
 def test_coarser_cells_are_neighbours_and_missing_stays_apart(missing):
     made = plan(table({**numbers(150, missing=missing), "y": classes(2)}, label="y"))
     group = by_name(made, "pairs by label").map.merged["c0"]
-    assert len(group) == 33 + missing
-    present = group[:33]
+    assert len(group) == CELLS + missing
+    present = group[:CELLS]
     assert list(present) == sorted(present)
     assert max(present) + 1 in (4, 8, 16)
-    assert max(Counter(present).values()) - min(Counter(present).values()) <= 1
+    edges = bin_edges(made.schema.columns["c0"])
+    ends = [edges[present.index(i)] for i in range(max(present) + 1)] + [1.0]
+    widths = [b - a for a, b in pairwise(ends)]
+    assert widths == pytest.approx([1 / len(widths)] * len(widths))
     assert not missing or group[-1] == max(present) + 1
 
 

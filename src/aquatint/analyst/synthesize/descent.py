@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-BETAS = (0.9, 0.99)
+MOMENTUM, MEMORY = 0.9, 0.99
+"""How much of the mean gradient, and of the mean square, each step keeps by default."""
 LEAST = 50
 """The rate falls to one over so much."""
 
@@ -31,11 +32,14 @@ class Descent:
         The first rate; it falls like half a cosine.
     steps
         How many steps there will be.
+    memory
+        How much of the mean squared gradient each step keeps.
     """
 
     parameters: Sequence[Tensor]
     rate: float
     steps: int
+    memory: float = MEMORY
     _done: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -57,8 +61,8 @@ class Descent:
                 [self._counts[i] for i in moved],
                 fused=True,
                 amsgrad=False,
-                beta1=BETAS[0],
-                beta2=BETAS[1],
+                beta1=MOMENTUM,
+                beta2=self.memory,
                 lr=self.rate,
                 weight_decay=0.0,
                 eps=1e-8,

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from aquatint.analyst.synthesize.atoms import Atoms
-from aquatint.analyst.synthesize.descent import Descent
+from aquatint.analyst.synthesize.descent import MEMORY, Descent
 from aquatint.analyst.synthesize.terms import Term
 from aquatint.analyst.synthesize.threads import one_thread
 from aquatint.progress import Advance
 
 SCALES = (2, 4, 8)
 """Neighbouring atoms of a column with an order also share parameters, in runs of these lengths."""
+NOISE, SHORT = (0.001, 0.004), 0.8
+"""If joint counts have noise of at most the first share of the rows, Adam's memory is short; from
+the second on it is the default, and steps become fewer; docs/results/notes.md has the trials."""
+FEWEST_STEPS = 75
 PART = 512
 """So many atoms are looked at together when those parameters are added up."""
 
@@ -30,13 +35,15 @@ class Effort:
     components
         K, the products in one fit.
     steps
-        The gradient steps of a fit.
+        The gradient steps of a fit: `steps_for` the noise.
     fits
         Fits from different starts, side by side, then averaged: their components are put together.
     rate
         Adam's first learning rate; it falls to a fiftieth along a cosine.
     jitter
         How far components start from the product of the histograms, in log-probability.
+    memory
+        How much of the mean squared gradient each of Adam's steps keeps: `memory_for` the noise.
     """
 
     components: int = 100
@@ -44,6 +51,7 @@ class Effort:
     fits: int = 8
     rate: float = 0.1
     jitter: float = 0.7
+    memory: float = MEMORY
 
 
 def fit(
@@ -96,7 +104,7 @@ def fit(
         logits = start + own + _spread(shared, runs)
         return torch.softmax(sizes, -1), _softmax(logits, atoms)
 
-    descent = Descent((own, shared, sizes), effort.rate, effort.steps)
+    descent = Descent((own, shared, sizes), effort.rate, effort.steps, effort.memory)
     with one_thread():
         for _ in range(effort.steps):
             weights, probabilities = mixtures()
@@ -107,6 +115,28 @@ def fit(
         with torch.no_grad():
             weights, probabilities = mixtures()
     return (weights / effort.fits).flatten().numpy(), probabilities.flatten(0, 1).numpy()
+
+
+def memory_for(noise: float) -> float:
+    """Choose Adam's memory by the noise of a joint count, as a share of the rows.
+
+    A table that reaches its noise floor stops pulling, and its gradients are gone at once. A long
+    memory holds the steps down by what they were. Where noise is small that leaves sharp tables
+    unfitted; where it is large it keeps a fit from following the noise.
+    """
+    low, high = NOISE
+    place = log(min(max(noise, low), high) / low) / log(high / low)
+    return float(1 - (1 - SHORT) ** (1 - place) * (1 - MEMORY) ** place)
+
+
+def steps_for(noise: float) -> int:
+    """Choose the number of steps by the noise of a joint count, as a share of the rows.
+
+    A fit finds first what many tables have in common, and the noise of each one later: the
+    stronger the noise, the earlier it is best to stop.
+    """
+    steps = Effort.steps * min(NOISE[1] / max(noise, 1e-300), 1.0)
+    return max(round(steps), FEWEST_STEPS)
 
 
 def _runs(atoms: Atoms, ordered: Collection[str]) -> list[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
 from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.dependence import dependence
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
-from aquatint.analyst.synthesize.fit import Effort, fit
+from aquatint.analyst.synthesize.fit import Effort, fit, memory_for, steps_for
 from aquatint.analyst.synthesize.store import add_up, are_shares
-from aquatint.analyst.synthesize.terms import Term, terms_of
+from aquatint.analyst.synthesize.terms import Pairs, Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
 from aquatint.columns import RANGED, Ordered
 from aquatint.errors import ReleaseError
@@ -202,16 +202,20 @@ def fit_mixture(
         raise ReleaseError(msg)
     atoms, shares = atoms_of(release)
     terms = [*_terms(release, atoms), dependence(len(release.schema.columns))]
-    chosen = effort or _effort(atoms)
+    chosen = effort or _effort(atoms, terms)
     ordered = [n for n, c in release.schema.columns.items() if isinstance(c, (*RANGED, Ordered))]
     with track("fitting", chosen.steps, show=progress) as advance:
         weights, probabilities = fit(terms, atoms, shares, chosen, seed, ordered, advance)
     return Mixture(release.schema, atoms, weights, probabilities)
 
 
-def _effort(atoms: Atoms) -> Effort:
-    """Spend less on a wide table, whose steps are dearer."""
-    return Effort() if atoms.total <= WIDE else Effort(fits=2)
+def _effort(atoms: Atoms, terms: Iterable[Term]) -> Effort:
+    """Spend less on a wide table, whose steps are dearer; go by the noise of the joint counts."""
+    fewer = {"fits": 2} if atoms.total > WIDE else {}
+    noise = [term.deviation for term in terms if isinstance(term, Pairs)]
+    if not noise:
+        return Effort(**fewer)
+    return Effort(steps=steps_for(max(noise)), memory=memory_for(max(noise)), **fewer)
 
 
 def can_mix(release: Release) -> bool:
