@@ -34,7 +34,7 @@ BINS = (32, 16, 8, 4)
 """Bins of a range: the first number for histograms and for each column with the label; for other
 joint counts, the first number with which they fit in memory."""
 FINER = (4, 16, 64)
-"""The bin next to the lower bound, or above zero, is cut again at its width over each of these."""
+"""The bin next to the lower bound is cut again at its width over each of these."""
 MOST_CELLS = 10_000_000
 """Joint counts are summed over fine cells before these are merged: so many fit in memory."""
 WIDE_COLUMN = 2_000
@@ -99,8 +99,9 @@ def _edges(column: Numeric | Integer | Date | Datetime) -> int | list[float]:
     """Cut a range into bins of equal width; whole numbers, if few enough, each get their own.
 
     The lower bound and zero get a bin for themselves: there lie the values of those who have none,
-    and those that were clipped. Just above, where most values of a skewed column lie, the next bin
-    is cut finer and finer. Where few rows are, such bins are merged with their neighbours later.
+    and those that were clipped. Just above the lower bound, where a skewed column has most
+    values, the next bin is cut finer and finer. Where few rows are, such bins are merged with their
+    neighbours later.
     """
     even = even_bins(column, BINS[0])
     if isinstance(even, int):
@@ -111,12 +112,10 @@ def _edges(column: Numeric | Integer | Date | Datetime) -> int | list[float]:
     points = (low, 0.0) if low + one <= 0 < high - one else (low,)
     edges = {edge for edge in even if all(abs(edge - point) >= one for point in points)}
     edges |= {end for point in points for end in (point, point + one)}
-    for point in points:
-        width = min(edge for edge in edges if edge > point + 1.5 * one) - point
-        cuts = [width / part for part in FINER]
-        cuts = [float(floor(cut)) for cut in cuts] if whole else cuts
-        edges |= {point + cut for cut in cuts if cut >= 2 * one}
-    return sorted(edges)
+    width = min(edge for edge in edges if edge > low + 1.5 * one) - low
+    cuts = [width / part for part in FINER]
+    cuts = [float(floor(cut)) for cut in cuts] if whole else cuts
+    return sorted(edges | {low + cut for cut in cuts if cut >= 2 * one})
 
 
 def _joint_cells(cells: Mapping[str, int], label: str | None) -> int:
