@@ -13,6 +13,7 @@ import pytest
 import torch
 from pyarrow import feather, ipc
 
+from aquatint.curator import files
 from aquatint.curator.read import read
 from aquatint.curator.sketch import accumulate
 from aquatint.curator.source import BATCH_ROWS
@@ -305,3 +306,19 @@ def test_a_category_that_spells_null_does_not_concern_other_columns(tmp_path):
     assert country == [1, 1, 1]
     assert age == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2]
     assert sex == [1, 1, 1]
+
+
+def test_a_file_that_is_written_anew_while_it_is_read_is_refused(
+    plan, table, tmp_path, monkeypatch
+):
+    path = write_csv(table, tmp_path / "data.csv")
+    check = files._inside
+
+    def written_anew(part, have, wanted):
+        found = check(part, have, wanted)
+        path.write_text("other\n1\n", encoding="utf-8")
+        return found
+
+    monkeypatch.setattr(files, "_inside", written_anew)
+    with pytest.raises(DataError, match=r"data\.csv changed while it was read: try again"):
+        accumulate(path, plan)

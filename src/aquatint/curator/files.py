@@ -255,6 +255,9 @@ def reading(part: Part) -> Iterator[None]:
         raise DataError(msg) from None
     except pa.ArrowInvalid as error:
         raise DataError(_without_values(part.name, str(error))) from None
+    except pa.ArrowKeyError:
+        msg = f"{part.name} changed while it was read: try again once nobody writes to it"
+        raise DataError(msg) from None
     except OSError as error:
         reason = error.strerror or away(error)
         unknown = "it is damaged or not of the kind its name says"
