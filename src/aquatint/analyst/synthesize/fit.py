@@ -21,7 +21,9 @@ SCALES = (2, 4, 8)
 NOISE, SHORT = (0.001, 0.004), 0.8
 """If joint counts have noise of at most the first share of the rows, Adam's memory is short; from
 the second on it is the default, and steps become fewer; docs/results/notes.md has the trials."""
-FEWEST_STEPS = 75
+FEWEST_STEPS, MOST_STEPS = 75, 960
+CLEAR = 0.0003
+"""With noise of so small a share of the rows, a fit has the most steps."""
 PART = 512
 """So many atoms are looked at together when those parameters are added up."""
 
@@ -133,10 +135,13 @@ def steps_for(noise: float) -> int:
     """Choose the number of steps by the noise of a joint count, as a share of the rows.
 
     A fit finds first what many tables have in common, and the noise of each one later: the
-    stronger the noise, the earlier it is best to stop.
+    stronger the noise, the earlier it is best to stop. Where there is hardly any, more steps still
+    find more.
     """
-    steps = Effort.steps * min(NOISE[1] / max(noise, 1e-300), 1.0)
-    return max(round(steps), FEWEST_STEPS)
+    if noise >= NOISE[0]:
+        return max(round(Effort.steps * min(NOISE[1] / noise, 1.0)), FEWEST_STEPS)
+    place = log(NOISE[0] / max(noise, CLEAR)) / log(NOISE[0] / CLEAR)
+    return round(Effort.steps + (MOST_STEPS - Effort.steps) * place)
 
 
 def _runs(atoms: Atoms, ordered: Collection[str]) -> list[Tensor]:
