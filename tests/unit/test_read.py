@@ -322,3 +322,24 @@ def test_a_file_that_is_written_anew_while_it_is_read_is_refused(
     monkeypatch.setattr(files, "_inside", written_anew)
     with pytest.raises(DataError, match=r"data\.csv changed while it was read: try again"):
         accumulate(path, plan)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
+def test_the_header_of_a_long_file_is_read_from_memory(plan, kit, tmp_path, monkeypatch, name):
+    table = kit.raw_table(40_000)
+    path = (write_gz if name.endswith("gz") else write_csv)(table, tmp_path / name)
+    opened = []
+    plain = files.pacsv.open_csv
+
+    def spy(source, **options):
+        opened.append(source)
+        return plain(source, **options)
+
+    monkeypatch.setattr(files.pacsv, "open_csv", spy)
+    found, wanted = accumulate(path, plan), accumulate(table, plan)
+    assert all(torch.equal(a, b) for a, b in zip(found.totals, wanted.totals, strict=True))
+    in_memory = [isinstance(source, pa.BufferReader) for source in opened]
+    assert in_memory[-1] is False
+    assert all(in_memory[:-1])
+    sizes = [source.size() for source in opened[:-1]]
+    assert all(1_000_000 < size <= files._HEADER for size in sizes)

@@ -30,7 +30,7 @@ _PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null"]
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _BUFFER = 1 << 20
-_BLOCK = 4 << 20
+_BLOCK, _HEADER = 4 << 20, 1 << 20
 
 Tell = Callable[[float], None]
 
@@ -86,9 +86,7 @@ def header(part: Part) -> pa.Schema:
         if part.kind in ARROW:
             with _ipc(part) as reader:
                 return reader.schema
-        with _csv_stream(part) as stream:
-            options = pacsv.ParseOptions(delimiter=_delimiter(part))
-            return pacsv.open_csv(stream, parse_options=options).schema
+        return _csv_header(part)
 
 
 def read_part(
@@ -190,9 +188,8 @@ def _ipc(part: Part) -> Any:
 
 def _csv(part: Part, schema: Schema, wanted: list[str], tell: Tell) -> Iterator[pa.RecordBatch]:
     parse = pacsv.ParseOptions(delimiter=_delimiter(part))
-    with reading(part), _csv_stream(part) as stream:
-        first = pacsv.open_csv(stream, parse_options=parse)
-        inside = _inside(part, first.schema.names, wanted)
+    with reading(part):
+        inside = _inside(part, _csv_header(part).names, wanted)
     with reading(part), part.system.open_input_file(part.place) as raw:
         options = pacsv.ConvertOptions(
             column_types={name: _csv_type(schema, name) for name in inside},
@@ -234,10 +231,19 @@ def _csv_type(schema: Schema, name: str) -> pa.DataType:
     return pa.float64() if number else pa.string()
 
 
-@contextmanager
-def _csv_stream(part: Part) -> Iterator[Any]:
+def _csv_header(part: Part) -> pa.Schema:
+    """Read names and types off the first lines, from memory.
+
+    A reader that is given a file goes on reading ahead. Closed at once, it may still read from the
+    file that is opened next, since the system gives that the same number: lines would be missing.
+    """
     with part.system.open_input_stream(part.place, compression="detect") as stream:
-        yield stream
+        data = b""
+        while len(data) < _HEADER and (more := stream.read(_HEADER - len(data))):
+            data += more
+    whole = data.rfind(b"\n") + 1 if len(data) == _HEADER else 0
+    options = pacsv.ParseOptions(delimiter=_delimiter(part))
+    return pacsv.open_csv(pa.BufferReader(data[: whole or None]), parse_options=options).schema
 
 
 def _delimiter(part: Part) -> str:
