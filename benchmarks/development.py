@@ -311,7 +311,7 @@ def movies() -> Table:
 
 
 def hospital() -> Table:
-    """20,190 years of people in the RAND health insurance experiment; the label: a stay, 1 in 12.
+    """20,190 years of people in the RAND health insurance experiment; the label: a stay, 1 in 11.
 
     The costs that such a stay is part of are left out.
     """
@@ -352,7 +352,7 @@ def hospital() -> Table:
 
 
 def batters() -> Table:
-    """21,699 seasons of baseball players, 1871 to 2007; the label: 25 home runs or more, 1 in 21.
+    """21,699 seasons of baseball players, 1871 to 2007; the label: 25 home runs or more, 1 in 19.
 
     The home runs themselves are left out. Most counts are small for most players.
     """
