@@ -50,7 +50,8 @@ def jobs(asked: argparse.Namespace, chosen: Part, place: Place) -> Iterator[Job]
     """Give the runs: those of the first seed come first."""
     names = [name for name in chosen.images if name in (asked.images or chosen.images)]
     epsilons = [e for e in chosen.epsilons if e in (asked.epsilon or chosen.epsilons)]
-    for seed, name, method, epsilon in product(range(asked.runs), names, chosen.methods, epsilons):
+    methods = [name for name in chosen.methods if name in (asked.methods or chosen.methods)]
+    for seed, name, method, epsilon in product(range(asked.runs), names, methods, epsilons):
         settings = {
             "part": asked.part,
             "images": name,

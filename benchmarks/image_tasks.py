@@ -300,7 +300,7 @@ METHODS = {
         "DP-MEPF",
         "ImageNet (VGG16)",
         lambda schema, place: aq.dp_mepf(schema, vgg(place), balance="layers"),
-        {"widths": WIDE, "latent": 64, "steps": 3_000, "rate": 1e-3, "members": 2},
+        {"widths": WIDE, "latent": 64, "steps": 3_000, "rate": 1e-3, "members": 4},
     ),
     "dp_mepf_paper": Method(
         "DP-MEPF as we read the paper",
@@ -321,7 +321,7 @@ PARTS = {
     "cifar": Part(
         ("cifar10",),
         ("dp_mepf_vgg", "dp_mepf_paper"),
-        (10.0, 1.0, 0.2),
+        (10.0, 5.0, 2.0, 1.0, 0.5, 0.2),
         ("resnet9",),
         fid=True,
         gpu=True,

@@ -49,6 +49,7 @@ def read_words(given: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("--runs", type=int, help="runs of each cell, seeds 0, 1, …; default: 3")
     add("--images", nargs="+", help="only these: mnist, fashion, cifar10")
+    add("--methods", nargs="+", help="only these, by their names in image_tasks.py")
     add("--epsilon", nargs="+", type=float, help="only these")
     add("--drawn", type=int, default=DRAWN, help="images that classifiers learn from")
     add("--classifiers", nargs="+", help="in place of those of the part")
