@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from time import perf_counter
@@ -19,6 +20,8 @@ from image_tasks import METHODS, PARTS, TINY, Part, Place, images_of, schema_of,
 from runs import DELTA, Found, Job, Log, Settings, run_all
 
 import aquatint as aq
+from aquatint.accounting import gaussian_epsilon, gaussian_mu, left
+from aquatint.analyst.images.centring import centred_view
 from aquatint.analyst.images.front import synthesize_images
 from aquatint.curator.finishing import finish
 from aquatint.curator.sums import PrivateSum
@@ -32,6 +35,12 @@ from aquatint.image_files import ImageBatch, contact_sheet
 SHOW = ("mean", "logistic", "logreg_torch", "mlp_torch", "cnn", "resnet9", "fid", "fit_s")
 TINY_CLASSIFIERS = {"papers": ("logreg", "lda")}
 TINY_EPOCHS = 1
+FIRST = 0.03
+"""What the release that centres a view takes of the squared μ of the whole."""
+FIRST_TINY = 0.5
+"""The same for a few hundred images, which noise would hide."""
+APART = 1_000
+"""How far the seeds of first and second releases are apart."""
 SHEET = 10
 """Images of each class on a contact sheet."""
 
@@ -71,16 +80,57 @@ def jobs(asked: argparse.Namespace, chosen: Part, place: Place) -> Iterator[Job]
 def sums(name: str, method: str, place: Place) -> tuple[PrivateSum, float]:
     """Sum a set of images by the plan of a method; give how long it took as well."""
     images = images_of(name, place.tiny)
-    plan = METHODS[method].plan(schema_of(images), place)
+    made, schema = METHODS[method], schema_of(images)
+    views = () if made.view is None else (made.view(schema, place),)
     begun = perf_counter()
-    return summed(images, plan, place), perf_counter() - begun
+    return summed(images, made.plan(schema, place, *views), place), perf_counter() - begun
+
+
+@lru_cache(maxsize=1)
+def first_sums(name: str, method: str, place: Place) -> PrivateSum:
+    """Sum what the first release tells of the view of a method: moments of all images together."""
+    images, made = images_of(name, place.tiny), METHODS[method]
+    schema = schema_of(images)
+    if made.view is None:
+        msg = f"{method} has no view to centre"
+        raise ValueError(msg)
+    plan = aq.pixel_gaussian(schema, made.view(schema, place), labelled=False)
+    return summed(images, plan, place)
+
+
+def released(
+    name: str, method: str, place: Place, budget: aq.Budget, seed: int
+) -> tuple[aq.Release, float]:
+    """Give a release, and how long its sums took; where a view is centred, after a first release.
+
+    The first takes `FIRST` of the budget, and the second whatever that left. Sums of the blocks
+    that do not depend on the view are not made again.
+    """
+    private, seconds = sums(name, method, place)
+    if METHODS[method].view is None:
+        return finish(private, budget, simulate=seed), seconds
+    begun, images = perf_counter(), images_of(name, place.tiny)
+    share = FIRST_TINY if place.tiny else FIRST
+    mu = gaussian_mu(budget.epsilon, budget.delta) * share**0.5
+    small = aq.Budget(gaussian_epsilon(budget.delta, mu), budget.delta)
+    first = finish(first_sums(name, method, place), small, simulate=seed + APART)
+    schema, view = schema_of(images), centred_view(first)
+    plan = METHODS[method].plan(schema, place, view)
+    moments = summed(images, aq.pixel_gaussian(schema, view), place).totals[0]
+    totals = tuple(
+        moments if block.name == "gaussian" else total
+        for block, total in zip(plan.blocks, private.totals, strict=True)
+    )
+    rest = aq.Budget(left(first.loss, budget), budget.delta)
+    second = finish(replace(private, plan=plan, totals=totals), rest, simulate=seed)
+    return second, seconds + perf_counter() - begun
 
 
 def run(settings: Settings, chosen: Part, place: Place, asked: argparse.Namespace) -> Found:
     """Make one run."""
     name, method, seed = settings["images"], settings["method"], settings["seed"]
-    private, sketch_s = sums(name, method, place)
-    release = finish(private, aq.Budget(settings["epsilon"], DELTA), simulate=seed)
+    budget = aq.Budget(settings["epsilon"], DELTA)
+    release, sketch_s = released(name, method, place, budget, seed)
     given: dict[str, Any] = dict(METHODS[method].fit)
     if (begin := METHODS[method].begin) is not None:
         given["begin"] = begin(place)

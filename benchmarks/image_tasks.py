@@ -64,13 +64,17 @@ class Method:
         Settings of `synthesize_images`.
     begin
         Makes the generator of public images to begin with, if there is one.
+    view
+        Makes the view of pixels that a first release centres, if there is one; the plan is then
+        given the view as it was centred.
     """
 
     title: str
     public: str
-    plan: Callable[[Schema, Place], aq.Plan]
+    plan: Callable[..., aq.Plan]
     fit: dict[str, Any] = field(default_factory=dict)
     begin: Callable[[Place], Path] | None = None
+    view: Callable[[Schema, Place], PublicNetwork] | None = None
 
 
 @dataclass(frozen=True)
@@ -260,12 +264,11 @@ def _gaussian_alone(schema: Schema, place: Place) -> aq.Plan:
     return aq.pixel_gaussian(schema, _smooth(schema, place))
 
 
-def _letters(schema: Schema, place: Place) -> aq.Plan:
-    return aq.dp_mepf(schema, letters_resnet(place), gaussian=_smooth(schema, place))
+def _letters(schema: Schema, place: Place, view: PublicNetwork) -> aq.Plan:
+    return aq.dp_mepf(schema, letters_resnet(place), gaussian=view)
 
 
-def _layers(schema: Schema, place: Place) -> aq.Plan:
-    view = _smooth(schema, place)
+def _layers(schema: Schema, place: Place, view: PublicNetwork) -> aq.Plan:
     return aq.dp_mepf(schema, resnet(place), balance="layers", gaussian=view)
 
 
@@ -289,12 +292,14 @@ METHODS = {
         _letters,
         {"members": 2, "blend": 0.4},
         begin=letters_generator,
+        view=_smooth,
     ),
     "dp_mepf_layers": Method(
         "DP-MEPF, layer by layer",
         "CIFAR-10, randomly greyed (ResNet18)",
         _layers,
-        {"steps": 2_500, "rate": 1e-3, "members": 1, "blend": 0.4},
+        {"steps": 2_500, "rate": 1e-3, "members": 2, "blend": 0.4},
+        view=_smooth,
     ),
     "dp_mepf_vgg": Method(
         "DP-MEPF",
