@@ -33,6 +33,8 @@ GREY = (0.299, 0.587, 0.114)
 EPOCHS = 10
 COMPONENTS = 50
 COSINES = 100
+CENTRED = 150
+"""Cosines of a view that a first release centres: about their mean, images spread over more."""
 TWELVE = ("papers",)
 WIDE = (256, 256, 256, 128)
 THREE = ("logreg_torch", "mlp_torch", "cnn")
@@ -252,16 +254,16 @@ def _gaussian(schema: Schema, place: Place) -> aq.Plan:
     return aq.pixel_gaussian(schema, projection(size, place.tiny))
 
 
-def _smooth(schema: Schema, place: Place) -> PublicNetwork:
+def _smooth(schema: Schema, place: Place, count: int = CENTRED) -> PublicNetwork:
     """Give the smoothest cosines as a public view of the pixels."""
     column = schema.images["image"]
-    components = 10 if place.tiny else COSINES
+    components = 10 if place.tiny else count
     smooth = cosines((column.size[0], column.size[1]), components)
     return networks.public_projection(smooth, components, note="cosines")
 
 
 def _gaussian_alone(schema: Schema, place: Place) -> aq.Plan:
-    return aq.pixel_gaussian(schema, _smooth(schema, place))
+    return aq.pixel_gaussian(schema, _smooth(schema, place, COSINES))
 
 
 def _letters(schema: Schema, place: Place, view: PublicNetwork) -> aq.Plan:

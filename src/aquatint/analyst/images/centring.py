@@ -11,7 +11,7 @@ from aquatint.networks.projection import CENTRE_STEPS, Projection, on_grid
 from aquatint.networks.public import PublicNetwork
 from aquatint.release.model import Release
 
-ROOM = 1.1
+ROOM = 0.9
 """Where lengths are clipped, over the root mean square of them."""
 LEAST_SPREAD = 1e-4
 """Below this mean squared length, in units of the level, noise may be all that there is."""
