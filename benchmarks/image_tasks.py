@@ -149,23 +149,6 @@ def projection(size: tuple[int, int], tiny: bool) -> PublicNetwork:
     )
 
 
-def cosines(size: tuple[int, int], count: int) -> np.ndarray:
-    """Give the smoothest cosines as images, uint8 of shape (2 · count, 1, h, w): no data at all.
-
-    Each stands there twice, light on dark and dark on light, and weaker the finer it is, as details
-    of natural images are (amplitude 1/f): these are the principal components of the set.
-    """
-    down, across = (f.ravel() for f in np.indices(size))
-    smooth = np.argsort(np.hypot(down, across), kind="stable")[:count, None, None]
-    down, across = down[smooth], across[smooth]
-    y, x = ((np.arange(n) + 0.5) / n for n in size)
-    waves = np.cos(np.pi * down * y[:, None]) * np.cos(np.pi * across * x)
-    waves /= np.linalg.norm(waves, axis=(1, 2), keepdims=True)
-    waves /= np.hypot(down, across).clip(min=1)
-    both = 127.5 + np.concatenate([waves, -waves]) * 127.0 / np.abs(waves).max()
-    return np.rint(both).astype(np.uint8)[:, None]
-
-
 @cache
 def resnet(place: Place) -> PublicNetwork:
     """Give a ResNet18 of CIFAR-10 with random greying."""
@@ -258,8 +241,7 @@ def _smooth(schema: Schema, place: Place, count: int = CENTRED) -> PublicNetwork
     """Give the smoothest cosines as a public view of the pixels."""
     column = schema.images["image"]
     components = 10 if place.tiny else count
-    smooth = cosines((column.size[0], column.size[1]), components)
-    return networks.public_projection(smooth, components, note="cosines")
+    return networks.smooth_projection((column.size[0], column.size[1]), components)
 
 
 def _gaussian_alone(schema: Schema, place: Place) -> aq.Plan:
@@ -307,7 +289,7 @@ METHODS = {
         "DP-MEPF",
         "ImageNet (VGG16)",
         lambda schema, place: aq.dp_mepf(schema, vgg(place), balance="layers"),
-        {"widths": WIDE, "latent": 64, "steps": 3_000, "rate": 1e-3, "members": 4},
+        {"widths": WIDE, "latent": 64, "steps": 3_000, "rate": 1e-3, "members": 2},
     ),
     "dp_mepf_paper": Method(
         "DP-MEPF as we read the paper",

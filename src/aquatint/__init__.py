@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aquatint.accounting import Budget as Budget
     from aquatint.analyst.compare.front import compare as compare
     from aquatint.analyst.compare.front import compare_all as compare_all
+    from aquatint.analyst.images.centring import centred_view as centred_view
     from aquatint.analyst.learn.estimators import AquatintClassifier as AquatintClassifier
     from aquatint.analyst.learn.estimators import AquatintRegressor as AquatintRegressor
     from aquatint.analyst.learn.files import load_learned as load_learned
@@ -71,6 +72,7 @@ _HOME = {
     "Release": "release",
     "Schema": "schema",
     "attach": "release.networks",
+    "centred_view": "analyst.images.centring",
     "compare": "analyst.compare.front",
     "compare_all": "analyst.compare.front",
     "compare_private": "curator.compare.front",

@@ -174,7 +174,10 @@ def gaussian_loss(vectors: Iterable[Noised]) -> Loss:
 
 
 def left(loss: Loss, ceiling: Budget) -> float:
-    """Give the ε of the largest single release that still fits under a ceiling, at its δ."""
+    """Give the ε of the largest single release that still fits under a ceiling, at its δ.
+
+    It is a billionth less, so that rounding does not take the sum over the ceiling.
+    """
     if ceiling.pure:
         return max(0.0, ceiling.epsilon - loss.pure)
     low, high = 0.0, gaussian_mu(ceiling.epsilon, ceiling.delta) ** 2 / 2
@@ -182,7 +185,7 @@ def left(loss: Loss, ceiling: Budget) -> float:
         middle = (low + high) / 2
         fits = (loss + Loss(rho=middle)).epsilon(ceiling.delta) <= ceiling.epsilon
         low, high = (middle, high) if fits else (low, middle)
-    return Loss(rho=low).epsilon(ceiling.delta)
+    return Loss(rho=low).epsilon(ceiling.delta) * (1 - 1e-9)
 
 
 def laplace_loss(vectors: Iterable[Noised]) -> Loss:

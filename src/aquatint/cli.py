@@ -27,6 +27,7 @@ from aquatint.cli_serve import serve
 from aquatint.cli_speed import collect_rarely
 from aquatint.cli_spending import unspent_if_interrupted
 from aquatint.cli_studio import studio
+from aquatint.cli_view import view
 from aquatint.errors import AquatintError
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def verify(release: ReleaseFile, as_json: Json = False) -> None:
 
 app.command()(sample)
 app.command()(pretrain)
+app.command()(view)
 app.command()(query)
 app.command()(learn)
 app.command()(compare)
