@@ -80,6 +80,7 @@ bench-images: $(BENCH) ## private images beside the papers; with DEVICE=cuda als
 	$(IMAGES) hp
 	$(IMAGES) gaussian
 	$(IMAGES) alone
+	$(IMAGES) centred
 	$(IMAGES) mepf --device $(DEVICE)
 	$(IMAGES) cifar --device $(DEVICE)
 	$(IMAGES) render

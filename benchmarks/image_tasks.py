@@ -265,6 +265,12 @@ METHODS = {
     "gaussian_alone": Method(
         "Gaussian by class, in cosines", f"none ({COSINES} cosines)", _gaussian_alone
     ),
+    "gaussian_centred": Method(
+        "Gaussian by class, in centred cosines",
+        f"none ({CENTRED} cosines)",
+        lambda schema, _, view: aq.pixel_gaussian(schema, view),
+        view=_smooth,
+    ),
     "dp_mepf": Method(
         "DP-MEPF",
         "CIFAR-10, randomly greyed (ResNet18)",
@@ -304,6 +310,7 @@ PARTS = {
     "hp": Part(GREYS, ("dp_hp",), (10.0, 1.0), TWELVE),
     "gaussian": Part(GREYS, ("gaussian",), (10.0, 1.0, 0.2), THREE),
     "alone": Part(GREYS, ("gaussian_alone",), (10.0, 5.0, 2.0, 1.0, 0.2), TWELVE),
+    "centred": Part(GREYS, ("gaussian_centred",), (10.0, 1.0, 0.2), THREE),
     "mepf": Part(GREYS, ("dp_mepf",), (1.0, 0.2), THREE, gpu=True),
     "letters": Part(("mnist",), ("dp_mepf_letters",), (10.0, 1.0, 0.2), THREE, gpu=True),
     "clothes": Part(("fashion",), ("dp_mepf_layers",), (10.0, 1.0, 0.2), THREE, gpu=True),

@@ -4,6 +4,7 @@
     python benchmarks/images.py hp                      # DP-HP, ε = 10 and 1
     python benchmarks/images.py gaussian                # no generator: the line to beat
     python benchmarks/images.py alone                   # the same without public images
+    python benchmarks/images.py centred                 # that, centred by a first release
     python benchmarks/images.py mepf --device cuda      # DP-MEPF on MNIST and FashionMNIST
     python benchmarks/images.py letters --device cuda   # on MNIST, begun with public letters
     python benchmarks/images.py clothes --device cuda   # on FashionMNIST, layer by layer

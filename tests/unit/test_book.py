@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -141,21 +142,36 @@ def _worse(cell):
     )
 
 
-def test_bars_rise_and_never_fall():
-    def one(mean):
-        cell = cells.Cell(row="a", measure="b", ours=cells.Score(mean=mean, runs=3))
-        entry = cells.Entry(
-            paper="dp-hp", item="table 1", title="t", relation="replace one row", delta=None,
-            public="p", metric="m", command="c", minutes=1, cells=(cell,),
-        )  # fmt: skip
-        return cells.Book(versions={}, entries=(entry,))
+def one(mean):
+    """Give a book of one figure."""
+    cell = cells.Cell(row="a", measure="b", ours=cells.Score(mean=mean, runs=3))
+    entry = cells.Entry(
+        paper="dp-hp", item="table 1", title="t", relation="replace one row", delta=None,
+        public="p", metric="m", command="c", minutes=1, cells=(cell,),
+    )  # fmt: skip
+    return cells.Book(versions={}, entries=(entry,))
 
+
+def test_bars_rise_and_never_fall():
     (low,) = scoreboard.raised(one(0.5), [])
     (high,) = scoreboard.raised(one(0.9), [low])
     (still,) = scoreboard.raised(one(0.5), [high])
     assert low.bar < high.bar == still.bar
     assert list(scoreboard.missed(one(0.5), [high]))
     assert not list(scoreboard.missed(one(0.9), [high]))
+
+
+def test_a_bar_that_is_known_to_be_missed_is_told_and_may_not_get_worse(tmp_path):
+    (bar,) = scoreboard.raised(one(0.9), [])
+    marked = replace(bar, at=0.7, why="looked into")
+    file = tmp_path / "bars.toml"
+    file.write_text(scoreboard.written([marked]), encoding="utf-8")
+    assert scoreboard.bars(file) == [marked]
+    for mean, news, known in ((0.9, 0, 0), (0.7, 0, 1), (0.6, 1, 0)):
+        assert len(list(scoreboard.missed(one(mean), [marked]))) == news
+        assert len(list(scoreboard.missed(one(mean), [marked], known=True))) == known
+    (still,) = scoreboard.raised(one(0.7), [marked])
+    assert still == marked
 
 
 def test_figures_made_anew_are_compared_within_their_spread(tmp_path):
