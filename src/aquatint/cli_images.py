@@ -15,6 +15,7 @@ from aquatint.errors import DataError, PlanError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from aquatint.networks import PublicNetwork
     from aquatint.planning import Plan
     from aquatint.schema import Schema
 
@@ -119,12 +120,10 @@ def chosen_plan(
     schema: Schema, plan: Path | None, recipe: str | None, features: Path | None, options: list[str]
 ) -> Plan | None:
     """Read a plan, or make one by a recipe; give it the public network that it needs."""
-    from aquatint.networks import load
-
     if plan is not None and (recipe is not None or options):
         msg = "give a plan or a recipe with its options, not both"
         raise PlanError(msg)
-    network = load(features) if features is not None else None
+    network = _network(features) if features is not None else None
     if plan is not None:
         return _with_network(plan, network)
     if recipe is None:
@@ -139,6 +138,17 @@ def chosen_plan(
         raise PlanError(msg)
     given = [schema] if network is None else [schema, network]
     return make(*given, **_settings(make, recipe, options))
+
+
+def _network(path: Path) -> PublicNetwork:
+    """Read a public network; if a release went into it, say that it counts."""
+    from aquatint.analyst.images.centring import CENTRED
+    from aquatint.networks import load
+
+    network = load(path)
+    if network.note.startswith(CENTRED):
+        typer.echo(f"aquatint: {path.name} was {network.note}: both releases count", err=True)
+    return network
 
 
 def _with_network(path: Path, network: Any) -> Plan:
@@ -172,8 +182,6 @@ def _recipe(name: str) -> Callable[..., Plan]:
 
 def _settings(make: Callable[..., Plan], recipe: str, options: list[str]) -> dict[str, Any]:
     """Read key=value pairs; values are JSON, or text as it stands, or files of public networks."""
-    from aquatint.networks import load
-
     keywords = [
         name
         for name, parameter in inspect.signature(make).parameters.items()
@@ -186,7 +194,7 @@ def _settings(make: Callable[..., Plan], recipe: str, options: list[str]) -> dic
             msg = f"{recipe} has no option {key!r}; it has {', '.join(keywords)}: write key=value"
             raise PlanError(msg)
         if key in NETWORKS:
-            found[key] = load(text)
+            found[key] = _network(Path(text))
             continue
         try:
             found[key] = json.loads(text)

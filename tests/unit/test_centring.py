@@ -19,6 +19,15 @@ from aquatint.networks.smooth import _waves
 pytestmark = pytest.mark.usefixtures("one_thread")
 SCHEMA = image_schema()
 VIEW = smooth_projection((8, 8), 12)
+TOML = """
+name = "digits"
+[privacy]
+protects = "replace one row"
+[columns.image]
+kind = "image"
+size = [8, 8]
+channels = 1
+"""
 
 
 def first_release(epsilon=10, *, labelled=False):
@@ -109,6 +118,10 @@ def test_a_view_on_the_command_line(tmp_path, monkeypatch):
     loaded = aq.load("first.aqt")
     wanted = centred_view(aq.attach(loaded, VIEW))
     assert aq.networks.load("centred.safetensors").sha256 == wanted.sha256
+    (tmp_path / "digits.toml").write_text(TOML, encoding="utf-8")
+    words = "--rows 800 --epsilon 1 --delta 1e-5 --recipe pixel_gaussian"
+    told = do(f"plan digits.toml {words} --features centred.safetensors")
+    assert "epsilon 10 and delta 1e-05: both releases count" in told.output
     for words in ("view -o x.safetensors", "view first.aqt --size 8 -o x.safetensors"):
         found = run.invoke(app, words.split())
         assert found.exit_code != 0

@@ -11,6 +11,8 @@ from aquatint.networks.projection import CENTRE_STEPS, Projection, on_grid
 from aquatint.networks.public import PublicNetwork
 from aquatint.release.model import Release
 
+CENTRED = "centred by a release"
+"""How the note of such a view begins."""
 ROOM = 0.9
 """Where lengths are clipped, over the root mean square of them."""
 LEAST_SPREAD = 1e-4
@@ -70,5 +72,5 @@ def centred_view(release: Release, *, room: float = ROOM) -> PublicNetwork:
         input_size=inner.network.input_size,
         channels=inner.network.channels,
         architecture="projection",
-        note=f"centred by a release with epsilon {told.epsilon:g} and delta {told.delta:g}",
+        note=f"{CENTRED} with epsilon {told.epsilon:g} and delta {told.delta:g}",
     )
