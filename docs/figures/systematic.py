@@ -1,7 +1,8 @@
-"""How much error the drawing of rows adds, systematic or independent, for a made-up table."""
+"""How much error the drawing of rows adds, for a made-up table: columns, and pairs of columns."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import matplotlib as mpl
@@ -10,6 +11,7 @@ import pandas as pd
 
 import aquatint as aq
 from aquatint.analyst.synthesize import draw
+from aquatint.analyst.synthesize.balance import balance
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.analyst.synthesize.mixture import Mixture, fit_mixture
 
@@ -28,25 +30,38 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(dict(zip(NAMES, codes, strict=True)))
 
 
-def drawn(model: Mixture, count: int, seed: int, *, systematic: bool) -> float:
-    """How far the columns of drawn rows are from the model's own."""
+WAYS = {"independent": ("s-", "#9a3b26"), "systematic": ("o-", "#0b6e4f")}
+BALANCED = {**WAYS, "systematic, balanced": ("^-", "#20558a")}
+
+
+def drawn(model: Mixture, count: int, seed: int, way: str) -> tuple[float, float]:
+    """How far the columns and the pairs of drawn rows are from the model's own."""
     rng = np.random.default_rng(seed)
-    if systematic:
-        component = draw.components(model.weights, count, rng)
-    else:
+    if way == "independent":
         weights = model.weights.astype(float)
         component = np.sort(rng.choice(len(weights), count, p=weights / weights.sum()))
-    errors = []
+    else:
+        component = draw.components(model.weights, count, rng)
+    cells = {name: model.cells(name).astype(float) for name in NAMES}
+    codes = {}
     for name in NAMES:
-        cells = model.cells(name).astype(float)
-        if systematic:
-            code = draw.choose(cells, component, rng)
+        if way == "independent":
+            line = np.cumsum(cells[name], axis=1)[component]
+            codes[name] = (rng.random(count)[:, None] * line[:, -1:] > line).sum(1)
         else:
-            line = np.cumsum(cells, axis=1)[component]
-            code = (rng.random(count)[:, None] * line[:, -1:] > line).sum(1)
-        found = np.bincount(code, minlength=CELLS) / count
-        errors.append(np.abs(found - model.histogram(name)).sum() / 2)
-    return float(np.mean(errors))
+            codes[name] = draw.choose(cells[name], component, rng)
+    if way not in WAYS:
+        codes = balance(codes, cells, model.weights, component, None, rng)
+    one = [
+        np.abs(np.bincount(codes[n], minlength=CELLS) / count - model.histogram(n)).sum() / 2
+        for n in NAMES
+    ]
+    two = []
+    for a, b in combinations(NAMES, 2):
+        found = np.bincount(codes[a] * CELLS + codes[b], minlength=CELLS**2) / count
+        wanted = (cells[a] * model.weights[:, None]).T @ cells[b]
+        two.append(np.abs(found - wanted.ravel()).sum() / 2)
+    return float(np.mean(one)), float(np.mean(two))
 
 
 def main(path: Path) -> None:
@@ -56,21 +71,23 @@ def main(path: Path) -> None:
     schema = aq.Schema.from_dict({"name": "made up", "privacy": privacy, "columns": columns})
     release = aq.sketch(rows, schema, epsilon=1, delta=1e-5, simulate=1, progress=False)
     model = fit_mixture(release, effort=Effort(steps=300, fits=1), progress=False)
-    ways = {
-        way: [np.mean([drawn(model, n, s, systematic=way) for s in range(5)]) for n in DRAWN]
-        for way in (False, True)
+    errors = {
+        way: np.array([np.mean([drawn(model, n, s, way) for s in range(5)], axis=0) for n in DRAWN])
+        for way in BALANCED
     }
 
     mpl.use("svg")
     mpl.rcParams.update({"svg.hashsalt": "aquatint", "font.size": 9, "svg.fonttype": "path"})
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(5, 2.9), layout="constrained")
-    axes.loglog(DRAWN, ways[False], "s-", color="#9a3b26", markersize=4, label="independent")
-    axes.loglog(DRAWN, ways[True], "o-", color="#0b6e4f", markersize=4, label="systematic")
-    axes.set(xlabel="rows drawn", ylabel="error that drawing adds")
-    axes.legend(frameon=False)
-    axes.grid(alpha=0.25)
+    figure, both = plt.subplots(1, 2, figsize=(7.6, 2.9), layout="constrained", sharey=True)
+    for place, (axes, title) in enumerate(zip(both, ("columns", "pairs"), strict=True)):
+        for way, (style, color) in (BALANCED if place else WAYS).items():
+            axes.loglog(DRAWN, errors[way][:, place], style, color=color, markersize=4, label=way)
+        axes.set(xlabel="rows drawn", title=title)
+        axes.legend(frameon=False)
+        axes.grid(alpha=0.25)
+    both[0].set(ylabel="error that drawing adds")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize import draw, store
 from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
+from aquatint.analyst.synthesize.balance import balance, fits
 from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.dependence import dependence
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
@@ -82,19 +83,41 @@ class Mixture:
         given = conditions(self.schema, where)
         weights, inside = self._condition(given)
         component = draw.components(weights, count, rng)
-        codes = {}
-        for name in self.schema.columns:
-            probabilities = self.probabilities[:, self.atoms.slices[name]]
-            within = self.atoms.within[name]
-            if name in given:
-                probabilities, within = inside[name]
-            atom = draw.choose(probabilities, component, rng)
-            codes[name] = draw.divide(atom, self.atoms.of_cell[name], within, rng)
+        parts = {
+            name: inside.get(
+                name, (self.probabilities[:, self.atoms.slices[name]], self.atoms.within[name])
+            )
+            for name in self.schema.columns
+        }
+        codes = self._codes(parts, weights, component, rng)
         heights = {
             n: self.histogram(n) for n, c in self.schema.columns.items() if isinstance(c, RANGED)
         }
         table = decode(self.schema, codes, rng, heights=heights, limits=limits_of(given))
         return table.iloc[rng.permutation(count)].reset_index(drop=True)
+
+    def _codes(
+        self,
+        parts: Mapping[str, tuple[np.ndarray, np.ndarray]],
+        weights: np.ndarray,
+        component: np.ndarray,
+        rng: np.random.Generator,
+    ) -> dict[str, np.ndarray]:
+        """Draw every row's cells, from each column's chances of atoms and of cells inside them."""
+        label, of_cell = self.schema.label, self.atoms.of_cell
+        atoms = {name: draw.choose(chances, component, rng) for name, (chances, _) in parts.items()}
+        cells = {
+            name: chances[:, of_cell[name]] * within for name, (chances, within) in parts.items()
+        }
+        fine = fits(self.schema.cells(), label)
+        if not fine:
+            chances = {name: part for name, (part, _) in parts.items()}
+            atoms = balance(atoms, chances, weights, component, label, rng)
+        codes = {
+            name: draw.divide(atoms[name], of_cell[name], within, rng)
+            for name, (_, within) in parts.items()
+        }
+        return balance(codes, cells, weights, component, label, rng) if fine else codes
 
     def _condition(
         self, given: Mapping[str, Condition]

@@ -1,0 +1,198 @@
+"""Rows whose pairs of values come out as the model has them, not as chance has it.
+
+`draw` hands every component its rows, and the values of each column in their shares. Which of them
+meet in a row is left to chance, and where a release has little noise that chance is the greater
+part of what is wrong with a synthetic table. So two rows of one component trade their values of a
+column wherever that brings the counts of pairs of columns, class by class, closer to what the model
+expects. In a component columns are independent: any such arrangement of its values is as likely as
+any other, and what is handed out stays the same. Only the luck of the draw is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import isqrt
+
+import numpy as np
+
+MOST_COUNTS = 16_000_000
+"""Counts of pairs that are kept in memory, four bytes each."""
+MOST_CLASSES = 16
+"""A label with more cells is a column like any other."""
+SWEEPS = 3
+"""How often each column is gone through."""
+MOST_LOOKUPS = 400_000_000
+"""Where this many counts were looked up, it ends: chance matters less the more rows there are."""
+TINY = 1e-300
+FEWEST = 32
+"""Trades that are looked at together, at least; otherwise as many as the root of the rows. Each one
+assumes that the others are not made, which few of them hardly upset."""
+
+
+def fits(sizes: Mapping[str, int], label: str | None) -> bool:
+    """Whether the counts of all pairs of cells can be kept, class by class of the label."""
+    return _counts(sizes, _common(sizes, label)) <= MOST_COUNTS
+
+
+def balance(
+    codes: Mapping[str, np.ndarray],
+    chances: Mapping[str, np.ndarray],
+    weights: np.ndarray,
+    component: np.ndarray,
+    label: str | None,
+    rng: np.random.Generator,
+) -> dict[str, np.ndarray]:
+    """Let rows of one component trade values until pairs are as the model expects them.
+
+    Parameters
+    ----------
+    codes
+        For each column the cell of every row. Each component keeps all values that it has.
+    chances
+        For each column, how likely each cell is in every component, up to a factor: (K, cells).
+    weights
+        The components' weights.
+    component
+        The component of every row, in rising order.
+    label
+        The column by whose classes pairs are counted, if there is one; its values stay.
+    rng
+        Chooses which rows meet.
+
+    Returns
+    -------
+        The cells of every row after the trades; as they were, where counts do not fit in memory.
+    """
+    sizes = {name: part.shape[1] for name, part in chances.items()}
+    common = _common(sizes, label)
+    names = [name for name in codes if name != common]
+    count = len(component)
+    if len(names) < 2 or count < 2 or _counts(sizes, common) > MOST_COUNTS:
+        return dict(codes)
+    rows = _rows(codes, chances, weights, names, common)
+    batch = max(FEWEST, isqrt(count))
+    passes = min(SWEEPS * len(names), MOST_LOOKUPS // (2 * count * (len(names) - 1)))
+    columns = np.concatenate([rng.permutation(len(names)) for _ in range(SWEEPS)])
+    for column in columns[: max(passes, 1)]:
+        first, second = _partners(component, rng)
+        apart = rows.cells[first, column] != rows.cells[second, column]
+        first, second = first[apart], second[apart]
+        for start in range(0, len(first), batch):
+            rows.trade(int(column), first[start : start + batch], second[start : start + batch])
+    starts = rows.starts
+    after = {name: rows.cells[:, i] - starts[i] for i, name in enumerate(names)}
+    return {name: after.get(name, code) for name, code in codes.items()}
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows on their way, and how far their pairs are from the model.
+
+    Attributes
+    ----------
+    cells
+        For each row and column the place of its cell among those of all columns, shape (n, d).
+    starts
+        The place of each column's first cell.
+    tables
+        Where the counts of each row's class begin, shape (n,).
+    surplus
+        How many rows more than expected have two cells, for each class: classes · D · D numbers.
+    width
+        D, the cells of all columns together.
+    """
+
+    cells: np.ndarray
+    starts: np.ndarray
+    tables: np.ndarray
+    surplus: np.ndarray
+    width: int
+
+    def trade(self, column: int, first: np.ndarray, second: np.ndarray) -> None:
+        """Let rows trade their values of a column, two by two, where the squared surplus falls.
+
+        A count that rises from s adds 2s + 1 to the squares, one that falls takes 2s − 1 off. Each
+        other column of the two rows has two counts that rise and two that fall, unless the rows
+        have the same value there and are of one class.
+        """
+        others = np.delete(np.arange(self.cells.shape[1]), column)
+        mine, yours = self.cells[first][:, others], self.cells[second][:, others]
+        here, there = self.tables[first, None], self.tables[second, None]
+        a, b = self.cells[first, column, None], self.cells[second, column, None]
+        rising = (here, b, mine), (there, a, yours)
+        falling = (here, a, mine), (there, b, yours)
+        change = np.full(mine.shape, 2.0, dtype=np.float32)
+        for pair in rising:
+            change += self.surplus[self._place(*pair)]
+        for pair in falling:
+            change -= self.surplus[self._place(*pair)]
+        change[(mine == yours) & (here == there)] = 0.0
+        better = change.sum(1) < 0
+        self.cells[first[better], column] = b[better, 0]
+        self.cells[second[better], column] = a[better, 0]
+        for pairs, step in ((rising, 1.0), (falling, -1.0)):
+            for table, one, other in pairs:
+                kept = table[better], one[better], other[better]
+                np.add.at(self.surplus, self._place(*kept), np.float32(step))
+                np.add.at(self.surplus, self._place(kept[0], kept[2], kept[1]), np.float32(step))
+
+    def _place(self, table: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.asarray(table + one * self.width + other)
+
+
+def _rows(
+    codes: Mapping[str, np.ndarray],
+    chances: Mapping[str, np.ndarray],
+    weights: np.ndarray,
+    names: list[str],
+    common: str | None,
+) -> _Rows:
+    """Line up the rows, and count their pairs against what the model expects."""
+    sizes = [chances[name].shape[1] for name in names]
+    starts = np.cumsum([0, *sizes])
+    width = int(starts[-1])
+    count = len(codes[names[0]])
+    cells = np.stack([codes[name] + start for name, start in zip(names, starts, strict=False)], 1)
+    seen = np.concatenate([_shares(chances[name]) for name in names], 1)
+    share = (weights / weights.sum()).astype(np.float32)
+    classes = np.zeros(count, np.int64) if common is None else codes[common]
+    mixed = share[None] if common is None else share * _shares(chances[common]).T
+    surplus = np.stack([(seen * -count * line[:, None]).T @ seen for line in mixed])
+    for i, j in combinations(range(len(names)), 2):
+        shape = (len(mixed), sizes[i], sizes[j])
+        place = np.ravel_multi_index((classes, codes[names[i]], codes[names[j]]), shape)
+        found = np.bincount(place, minlength=int(np.prod(shape))).reshape(shape)
+        left, right = (slice(starts[k], starts[k + 1]) for k in (i, j))
+        surplus[:, left, right] += found
+        surplus[:, right, left] += found.transpose(0, 2, 1)
+    return _Rows(cells, starts, classes * width**2, surplus.reshape(-1), width)
+
+
+def _partners(component: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Put the rows of every component together two by two, in random order."""
+    order = np.argsort(component + rng.random(len(component)))
+    sizes = np.bincount(component)
+    half = sizes[component] // 2
+    place = np.arange(len(component))
+    first = place[place - (np.cumsum(sizes) - sizes)[component] < half]
+    mixed = rng.permutation(first)
+    return order[mixed], order[mixed + half[mixed]]
+
+
+def _shares(chances: np.ndarray) -> np.ndarray:
+    total = np.maximum(chances.sum(1, keepdims=True), TINY)
+    return np.asarray(chances / total, dtype=np.float32)
+
+
+def _common(sizes: Mapping[str, int], label: str | None) -> str | None:
+    """Give the label, if its classes are few and their counts fit in memory."""
+    if label is None or sizes[label] > MOST_CLASSES:
+        return None
+    return label if _counts(sizes, label) <= MOST_COUNTS else None
+
+
+def _counts(sizes: Mapping[str, int], common: str | None) -> int:
+    classes = 1 if common is None else sizes[common]
+    return classes * sum(size for name, size in sizes.items() if name != common) ** 2
