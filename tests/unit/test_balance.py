@@ -15,6 +15,7 @@ from scipy import stats
 from aquatint.analyst.synthesize import balance as module
 from aquatint.analyst.synthesize import draw
 from aquatint.analyst.synthesize.balance import balance, fits
+from aquatint.progress import heard_by
 
 SIGMAS = stats.norm.isf(1e-6 / 2)
 quick = settings(max_examples=60, deadline=None)
@@ -177,3 +178,13 @@ def test_components_that_a_condition_rules_out_do_no_harm():
     chances["a"][0] = 0.0
     after = balance(codes, chances, weights, component, "d", rng)
     assert np.isfinite(pairs_off(after, weights, chances, "d"))
+
+
+def test_its_progress_is_told():
+    weights, chances = mixture(7)
+    component, codes, rng = drawn(weights, chances, 100, 7)
+    told = []
+    with heard_by(lambda *what: told.append(what)):
+        balance(codes, chances, weights, component, None, rng)
+    assert told[0] == ("drawing", 0, 12)
+    assert told[-1] == ("drawing", 12, 12)

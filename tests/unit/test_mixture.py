@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import aquatint as aq
+from aquatint.analyst.synthesize import balance, mixture
 from aquatint.analyst.synthesize import fit as fitting
 from aquatint.analyst.synthesize.atoms import Atoms
 from aquatint.analyst.synthesize.fit import Effort
@@ -298,6 +299,32 @@ def test_two_way_counts_are_the_models_own(rough, where):
     for pair in (("age", "dose"), ("ward", "ill"), ("seen", "ward"), ("age", "ill")):
         wanted = count * joint_of(rough, pair, where)
         assert (np.abs(table_of(codes, pair) - wanted) <= slack + 6 * np.sqrt(wanted)).all(), pair
+
+
+def far_apart(model, where, seed):
+    """How far the pairs of drawn rows are from the model's own, squared and added up."""
+    count = 3000
+    codes = codes_of(model.sample(count, where=where, seed=seed))
+    return sum(
+        ((table_of(codes, pair) - count * joint_of(model, pair, where)) ** 2).sum()
+        for pair in combinations(SCHEMA.columns, 2)
+    )
+
+
+@pytest.mark.parametrize("cells", [True, False], ids=["by cells", "by atoms"])
+@pytest.mark.parametrize("where", [None, {"ill": True}, {"age": (30, 50)}], ids=str)
+def test_rows_are_balanced_under_conditions_too(rough, where, cells, monkeypatch):
+    """Without trades both sides are alike: a planted fault of that kind fails here."""
+    if not cells:
+        monkeypatch.setattr(mixture, "fits", lambda *_: False)
+    balanced = sum(far_apart(rough, where, seed) for seed in range(3))
+    monkeypatch.setattr(mixture, "balance", lambda codes, *_: codes)
+    assert balanced < 0.6 * sum(far_apart(rough, where, seed) for seed in range(3))
+
+
+def test_a_table_with_too_many_cells_is_drawn_all_the_same(rough, monkeypatch):
+    monkeypatch.setattr(balance, "MOST_COUNTS", 1)
+    assert len(codes_of(rough.sample(50, seed=0))) == len(SCHEMA.columns)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from math import isqrt
 
 import numpy as np
 
+from aquatint.progress import track
+
 MOST_COUNTS = 16_000_000
 """Counts of pairs that are kept in memory, four bytes each."""
 MOST_CLASSES = 16
@@ -75,12 +77,15 @@ def balance(
     batch = max(FEWEST, isqrt(count))
     passes = min(SWEEPS * len(names), MOST_LOOKUPS // (2 * count * (len(names) - 1)))
     columns = np.concatenate([rng.permutation(len(names)) for _ in range(SWEEPS)])
-    for column in columns[: max(passes, 1)]:
-        first, second = _partners(component, rng)
-        apart = rows.cells[first, column] != rows.cells[second, column]
-        first, second = first[apart], second[apart]
-        for start in range(0, len(first), batch):
-            rows.trade(int(column), first[start : start + batch], second[start : start + batch])
+    columns = columns[: max(passes, 1)]
+    with track("drawing", len(columns)) as advance:
+        for column in columns:
+            first, second = _partners(component, rng)
+            apart = rows.cells[first, column] != rows.cells[second, column]
+            first, second = first[apart], second[apart]
+            for start in range(0, len(first), batch):
+                rows.trade(int(column), first[start : start + batch], second[start : start + batch])
+            advance(1)
     starts = rows.starts
     after = {name: rows.cells[:, i] - starts[i] for i, name in enumerate(names)}
     return {name: after.get(name, code) for name, code in codes.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast, get_args
 
@@ -18,6 +19,7 @@ from aquatint.analyst.synthesize.store import is_model
 from aquatint.analyst.where import Where, conditions
 from aquatint.errors import DataError, ReleaseError
 from aquatint.features import Count
+from aquatint.progress import heard_by
 from aquatint.release import load
 from aquatint.release.model import Release
 from aquatint.schema import Schema
@@ -129,7 +131,8 @@ def sample(
         Rows; or images with their labels, which ``image_files.write_images`` writes.
     """
     model = synthesize(release, method, seed=seed or 0, progress=progress, **settings)
-    return model.sample(count, where=where, seed=seed)
+    with nullcontext() if progress else heard_by(lambda *_: None):
+        return model.sample(count, where=where, seed=seed)
 
 
 def load_model(path: str | Path) -> Synthesizer:

@@ -103,21 +103,24 @@ class Mixture:
         component: np.ndarray,
         rng: np.random.Generator,
     ) -> dict[str, np.ndarray]:
-        """Draw every row's cells, from each column's chances of atoms and of cells inside them."""
+        """Draw every row's cells, from each column's chances of atoms and of cells inside them.
+
+        Rows are balanced by cells, or by atoms where a table has too many cells.
+        """
         label, of_cell = self.schema.label, self.atoms.of_cell
         atoms = {name: draw.choose(chances, component, rng) for name, (chances, _) in parts.items()}
-        cells = {
-            name: chances[:, of_cell[name]] * within for name, (chances, within) in parts.items()
-        }
         fine = fits(self.schema.cells(), label)
+        chances = {
+            name: part[:, of_cell[name]] * within if fine else part
+            for name, (part, within) in parts.items()
+        }
         if not fine:
-            chances = {name: part for name, (part, _) in parts.items()}
             atoms = balance(atoms, chances, weights, component, label, rng)
         codes = {
             name: draw.divide(atoms[name], of_cell[name], within, rng)
             for name, (_, within) in parts.items()
         }
-        return balance(codes, cells, weights, component, label, rng) if fine else codes
+        return balance(codes, chances, weights, component, label, rng) if fine else codes
 
     def _condition(
         self, given: Mapping[str, Condition]
