@@ -108,8 +108,8 @@ BEHIND = {
         "its table says why"
     ),
     "cervical": (
-        "602 rows, and 11 positive ones to test on: runs have a standard deviation of .08, and 30 of "
-        "them tell no difference between the default now and before"
+        "602 rows, and 11 positive ones to test on: runs have a standard deviation of .08, and 30 "
+        "of them tell no difference between the default now and before"
     ),
     "intrusion": (
         "one of twelve classifiers, Gaussian naive Bayes, fails on synthetic rows and takes .06 "
