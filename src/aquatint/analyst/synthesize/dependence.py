@@ -16,7 +16,7 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize.terms import Term
 
-PRICE, MOST = 30.0, 150.0
+PRICE, MOST = 30.0, 60.0
 """In units of the squared noise, for each nat; docs/results/notes.md has the trials."""
 MANY_COLUMNS = 50
 """From here on the price rises with the number of columns, up to `MOST`: the more of them, the more
