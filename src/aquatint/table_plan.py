@@ -49,10 +49,14 @@ MOST_FIRST_WIDE = 0.4
 """The upper limit where columns are counted by label too, which tells their shapes once more."""
 MERGE = 10.0
 """Cells are merged until each group holds this many standard deviations of the noise in rows."""
-MANY_COLUMNS = 50
-"""With so many columns, each column's pair with the label is counted on its own too,"""
-LABEL_MERGE, LABEL_SHARE = 5.0, 2 / 3
-"""over groups of so many standard deviations, with so much of the joint counts' share."""
+SOME_COLUMNS, MANY_COLUMNS = 30, 50
+"""With so many columns, or more than a few classes, each column's pair with the label is counted on
+its own too,"""
+LABEL_MERGE = 5.0
+"""over groups of so many standard deviations,"""
+SOME_SHARE, CLASSES_SHARE, MANY_SHARE = 1 / 5, 1 / 3, 2 / 3
+"""with so much of the joint counts' share: with some columns, with many classes, with many columns;
+docs/results/notes.md has the trials."""
 
 
 def plan(schema: Schema) -> Plan:
@@ -147,12 +151,22 @@ def _joint_blocks(
     if cells[label] > FEW_CLASSES:
         # A pair that is added up over many classes is noisy: it is counted on its own too.
         found.insert(0, block("pairs", [pair for pair in pairs if label not in pair]))
-    if len(cells) >= MANY_COLUMNS:
-        # What one column tells of the label drowns in a wide table's many pairs and coarse cells.
+    share = _label_share(len(cells), cells[label])
+    if share:
+        # What one column tells of the label drowns in many pairs, or many classes, of coarse cells.
         single = marginals(cells, [(name, label) for name in cells if name != label])
-        share = len(found) * LABEL_SHARE / (1 - LABEL_SHARE)
-        found.insert(0, PlannedBlock("columns by label", single, share, LABEL_MERGE))
+        relative = len(found) * share / (1 - share)
+        found.insert(0, PlannedBlock("columns by label", single, relative, LABEL_MERGE))
     return found
+
+
+def _label_share(columns: int, classes: int) -> float:
+    """Say which part of the joint counts' share goes to each column with the label alone."""
+    if columns >= MANY_COLUMNS:
+        return MANY_SHARE
+    if classes > FEW_CLASSES:
+        return CLASSES_SHARE
+    return SOME_SHARE if columns >= SOME_COLUMNS else 0.0
 
 
 def _label_pairs(cells: Mapping[str, int], label: str | None) -> list[PlannedBlock]:
