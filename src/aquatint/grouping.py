@@ -28,7 +28,7 @@ ENOUGH = 6
 SMALLER = (0.75, 0.56, 0.42, 0.32)
 """of these parts of the smallest group that was asked for, one after the other,"""
 WORTH = 0.3
-"""as long as they are worth so much of their noise, or there are fewer than `FEWEST`."""
+"""but none of less than this part of what is worth its noise."""
 
 
 def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: float) -> Marginals:
@@ -77,10 +77,9 @@ def _runs(shares: np.ndarray, wanted: float, worth: float, present: int) -> np.n
     """
     group = _neighbours(shares, wanted, present)
     for part in SMALLER:
-        count, size = group[:present].max() + 1, part * wanted
-        if count >= ENOUGH or (count >= FEWEST and size < worth):
+        if group[:present].max() + 1 >= ENOUGH or part * wanted < worth:
             break
-        group = _neighbours(shares, size, present)
+        group = _neighbours(shares, part * wanted, present)
     return group
 
 
