@@ -49,13 +49,13 @@ MOST_FIRST_WIDE = 0.4
 """The upper limit where columns are counted by label too, which tells their shapes once more."""
 MERGE = 10.0
 """Cells are merged until each group holds this many standard deviations of the noise in rows."""
-SOME_COLUMNS, MANY_COLUMNS = 30, 50
+MANY_COLUMNS = 50
 """With so many columns, or more than a few classes, each column's pair with the label is counted on
 its own too,"""
 LABEL_MERGE = 5.0
 """over groups of so many standard deviations,"""
-SOME_SHARE, CLASSES_SHARE, MANY_SHARE = 1 / 5, 1 / 3, 2 / 3
-"""with so much of the joint counts' share: with some columns, with many classes, with many columns;
+CLASSES_SHARE, MANY_SHARE = 1 / 3, 2 / 3
+"""with so much of the joint counts' share: where classes, and where columns are many;
 docs/results/notes.md has the trials."""
 
 
@@ -164,9 +164,7 @@ def _label_share(columns: int, classes: int) -> float:
     """Say which part of the joint counts' share goes to each column with the label alone."""
     if columns >= MANY_COLUMNS:
         return MANY_SHARE
-    if classes > FEW_CLASSES:
-        return CLASSES_SHARE
-    return SOME_SHARE if columns >= SOME_COLUMNS else 0.0
+    return CLASSES_SHARE if classes > FEW_CLASSES else 0.0
 
 
 def _label_pairs(cells: Mapping[str, int], label: str | None) -> list[PlannedBlock]:

@@ -27,8 +27,6 @@ from aquatint.table_plan import (
     MOST_CLASSES,
     MOST_FIRST,
     MOST_FIRST_WIDE,
-    SOME_COLUMNS,
-    SOME_SHARE,
     WIDE_COLUMN,
     plan,
     rebalanced,
@@ -281,8 +279,7 @@ def test_a_wide_table_gets_coarser_joint_counts_and_then_the_label_only():
 @pytest.mark.parametrize(
     ("columns", "number", "share"),
     [
-        (SOME_COLUMNS - 1, FEW_CLASSES, None),
-        (SOME_COLUMNS, FEW_CLASSES, SOME_SHARE),
+        (MANY_COLUMNS - 1, FEW_CLASSES, None),
         (3, FEW_CLASSES + 1, CLASSES_SHARE),
         (MANY_COLUMNS - 1, MOST_CLASSES, CLASSES_SHARE),
         (MANY_COLUMNS, 2, MANY_SHARE),
@@ -308,7 +305,7 @@ def test_with_many_columns_or_classes_each_is_counted_with_the_label_on_its_own_
 
 def test_columns_by_label_leave_less_to_the_histograms():
     limits = []
-    for wide in (SOME_COLUMNS - 2, SOME_COLUMNS - 1):
+    for wide in (MANY_COLUMNS - 2, MANY_COLUMNS - 1):
         weak = rebalanced(plan(labelled(wide, classes(2))), Budget(1, 1e-5), rows=10)
         limits.append(by_name(weak, "columns").share / (1 - by_name(weak, "count").share))
         assert sum(b.share for b in weak.blocks) == pytest.approx(1)
