@@ -28,7 +28,7 @@ ENOUGH = 6
 SMALLER = (0.75, 0.56, 0.42, 0.32)
 """of these parts of the smallest group that was asked for, one after the other,"""
 WORTH = 0.3
-"""but none of less than this part of what is worth its noise."""
+"""as long as they have this part of the rows that make a group worth its noise."""
 
 
 def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: float) -> Marginals:
@@ -43,7 +43,8 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
     schema
         Says which columns have an order: only neighbours are merged there.
     least
-        The smallest group that is worth its noise, in rows.
+        The smallest group that is worth its noise, in rows; `WORTH` of it is for columns with an
+        order that would have fewer than `ENOUGH` groups.
     """
     known = histograms(before)
     groups = {}

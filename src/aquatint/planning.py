@@ -34,8 +34,9 @@ class PlannedBlock:
     ----------
     merge
         If given, cells are merged before they are counted, so that each group holds at least this
-        many standard deviations of the block's noise in rows. Which ones is read off the noisy
-        histograms of the blocks before it, in the same release.
+        many standard deviations of the block's noise in rows, or down to three tenths of it where a
+        column with an order would have few groups. Which ones is read off the noisy histograms of
+        the blocks before it, in the same release.
     best
         If given, only this many of the map's sets are counted: those that an earlier block, which
         counts the same sets over merged cells, shows to be furthest from independence. They are
