@@ -142,12 +142,15 @@ def test_a_speculative_attempt_is_not_counted_as_well(tmp_path):
             def slow(batches):
                 from pyspark import TaskContext
                 task = TaskContext.get()
-                rows = 0
+                rows, first = 0, Path(folder, f"{task.partitionId()}-0")
                 for batch in batches:
                     rows += batch.num_rows
                     yield batch
                 name = f"{task.partitionId()}-{task.attemptNumber()}"
                 Path(folder, name).write_text(str(rows))
+                begun = time.monotonic()
+                while not first.exists() and time.monotonic() < begun + 60:
+                    time.sleep(0.05)  # or the first attempt could be stopped before it has read
                 if task.partitionId() == 1 and task.attemptNumber() == 0:
                     time.sleep(200)
 
