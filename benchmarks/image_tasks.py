@@ -295,7 +295,7 @@ METHODS = {
         "DP-MEPF",
         "ImageNet (VGG16)",
         lambda schema, place: aq.dp_mepf(schema, vgg(place), balance="layers"),
-        {"widths": WIDE, "latent": 64, "steps": 3_000, "rate": 1e-3, "members": 2},
+        {"widths": WIDE, "latent": 64, "steps": 8_000, "rate": 1e-3, "members": 2},
     ),
     "dp_mepf_paper": Method(
         "DP-MEPF as we read the paper",

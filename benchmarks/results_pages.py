@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import results_papers
@@ -17,6 +15,9 @@ from runs import RESULTS, Log
 
 NOTES = RESULTS / "tables-notes.md"
 """Written by hand: what was tried when the defaults were chosen, and what did not help."""
+
+EARLIER = "AMD EPYC"
+"""Of runs from before lines said on which processor they were made."""
 
 HEAD = """\
 # Synthetic tables
@@ -242,16 +243,12 @@ def _machine() -> str:
 
 
 def machine(lines: Iterable[dict[str, Any]]) -> str:
-    """Name the processor, and the code that made some results."""
-    info = Path("/proc/cpuinfo")
-    words = [x.split(":")[1].strip() for x in _lines(info) if x.startswith("model name")]
-    made = {
-        " ".join(f"{name} {value}" for name, value in line["made_with"].items()) for line in lines
-    }
-    code = "; ".join(sorted(made))
-    processor = words[0] if words else platform.processor()
-    return f"Processor: {processor}, one thread. Code: {code or 'none yet'}."
+    """Name the processors, and the code that made some results."""
+    stamps = [line["made_with"] for line in lines]
+    processors = "; ".join(sorted({made.get("processor", EARLIER) for made in stamps}))
+    code = "; ".join(sorted({_code(made) for made in stamps}))
+    return f"Processor: {processors or 'none yet'}, one thread. Code: {code or 'none yet'}."
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
+def _code(made: dict[str, str]) -> str:
+    return " ".join(f"{name} {value}" for name, value in made.items() if name != "processor")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -135,7 +136,14 @@ def stamp() -> dict[str, str]:
         commit = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         commit = "unknown"
-    return {"aquatint": version("aquatint"), "commit": commit, "source": source()}
+    made = {"aquatint": version("aquatint"), "commit": commit, "source": source()}
+    return made | {"processor": processor()}
+
+
+def processor() -> str:
+    """Name the processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((x.split(":")[1].strip() for x in lines if "model name" in x), platform.processor())
 
 
 @cache

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from results_scale import RESULTS, render
+from runs import processor
 from scale_data import write
-from throughput import processor
 
 SIZES = [100_000, 1_000_000, 10_000_000, 100_000_000]
 

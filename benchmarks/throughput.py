@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from runs import processor
 from torch import Tensor
 
 from aquatint.curator.sketch import accumulate
@@ -296,12 +297,6 @@ def render() -> None:
         "",
     ]
     PAGE.write_text("\n".join(lines))
-
-
-def processor() -> str:
-    """Name the processor."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((x.split(":")[1].strip() for x in lines if "model name" in x), platform.processor())
 
 
 if __name__ == "__main__":
