@@ -16,6 +16,7 @@ from book_papers import (
 from book_papers import NOT_PRIVATE as NON_PRIVATE
 from book_tables import frame
 from datasets import PUBLISHED
+from results_papers import POSITIVES, highest_prc
 
 THINNED = (
     "Both papers score hard predictions on thinned rows; the right metric (probabilities, all test "
@@ -116,24 +117,6 @@ BEHIND = {
         "off the mean: DP-MERF's table 8 says why"
     ),
 }
-POSITIVES = {"epileptic": 0.2, "isolet": 300 / 1559}
-"""The share of test rows in the rare class, where the papers say that none were thinned."""
-
-
-def highest_prc(roc: float, positives: float) -> float:
-    """Give the largest mean average precision that hard labels with a mean ROC area can have.
-
-    Hard labels that find a share t of the positives and f of the others have ROC area
-    (1 + t − f) / 2 and average precision t · precision + (1 − t) · p. For a given t − f the latter
-    is largest at f = 0, where it is p + (t − f)(1 − p): linear, so it holds for means as well, if
-    no classifier is worse than chance (t < f).
-
-    Examples
-    --------
-    >>> round(highest_prc(0.572, 300 / 1559), 2)
-    0.31
-    """
-    return positives + (2 * roc - 1) * (1 - positives)
 
 
 def _impossible(paper: str) -> Iterator[str]:

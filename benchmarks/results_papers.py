@@ -8,6 +8,24 @@ from datasets import PUBLISHED
 from results_tables import log_of, mean, number, of, table, tables_here
 
 METHODS = ("real", "dp_merf", "dp_hp", "auto")
+POSITIVES = {"epileptic": 0.2, "isolet": 300 / 1559}
+"""The share of test rows in the rare class, where the papers say that none were thinned."""
+
+
+def highest_prc(roc: float, positives: float) -> float:
+    """Give the largest mean average precision that hard labels with a mean ROC area can have.
+
+    Hard labels that find a share t of the positives and f of the others have ROC area
+    (1 + t − f) / 2 and average precision t · precision + (1 − t) · p. For a given t − f the latter
+    is largest at f = 0, where it is p + (t − f)(1 − p): linear, so it holds for means as well, if
+    no classifier is worse than chance (t < f).
+
+    Examples
+    --------
+    >>> round(highest_prc(0.572, 300 / 1559), 2)
+    0.31
+    """
+    return positives + (2 * roc - 1) * (1 - positives)
 
 
 @dataclass(frozen=True)
@@ -32,6 +50,14 @@ class Row:
     def gap_published(self) -> float | None:
         """The share of the gap between published DP-HP and real rows that `auto` closes."""
         return _gap(self.published["dp_hp"], self.as_published)
+
+    @property
+    def gap_possible(self) -> float | None:
+        """The same, from the most that DP-HP's PRC can have been beside its ROC."""
+        told, roc = self.published["dp_hp"], PUBLISHED[self.name].hp
+        if self.measure == "PRC" and self.name in POSITIVES and told is not None and roc:
+            told = min(told, highest_prc(roc[0], POSITIVES[self.name]))
+        return _gap(told, self.as_published)
 
     @property
     def gap(self) -> float | None:
@@ -138,16 +164,21 @@ def verdicts() -> list[str]:
     def half(what: str) -> dict[str, bool]:
         return {n: all((getattr(r, what) or 0) >= 0.5 for r in found if r.name == n) for n in names}
 
+    ruled = " and ".join(POSITIVES)
     lines = [
         f"- `auto` is ahead of both, as published and as they run here: {held(every('ahead'))}.",
         "- `auto` closes at least half of the gap between DP-HP and real rows:",
         f"  - from published DP-HP, by the papers' metric: {held(half('gap_published'))};",
+        f"  - the same, but {ruled} from the most that can be: {held(half('gap_possible'))};",
         f"  - from `dp_hp` as it runs here, by the right metric: {held(half('gap'))}.",
     ]
     for method in ("dp_merf", "dp_hp"):
         fine = {n: all(_no_worse(r, method) for r in found if r.name == n) for n in names}
         lines.append(f"- `{method}` is no worse than published: {held(fine)}.")
-    last = "A table counts if every one of its measures does, and not while runs are missing."
+    last = (
+        "A table counts if every one of its measures does, and not while runs are missing. DP-HP's "
+        f"published PRC of {ruled} cannot stand beside its ROC ([why](book-dp-hp.md))."
+    )
     return [*lines, "", last, ""]
 
 

@@ -18,7 +18,7 @@ papers = fetch("book_papers")
 cells = fetch("book_cells")
 scoreboard = fetch("scoreboard")
 pages = fetch("book_pages")
-classifiers = fetch("book_classifiers")
+results_papers = fetch("results_papers")
 book = fetch("book")
 kernels = fetch("book_kernels")
 runs = fetch("runs")
@@ -198,7 +198,7 @@ def test_no_hard_labels_have_more_precision_than_their_roc_allows(found, of_othe
     said = np.zeros(positives + 160, dtype=int)
     said[:found] = said[positives : positives + of_others] = 1
     roc = metrics.roc_auc_score(truth, said)
-    limit = classifiers.highest_prc(roc, positives / (positives + 160))
+    limit = results_papers.highest_prc(roc, positives / (positives + 160))
     assert metrics.average_precision_score(truth, said) <= limit + 1e-12
     if of_others == 0:
         assert metrics.average_precision_score(truth, said) == pytest.approx(limit)
