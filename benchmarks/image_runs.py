@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from time import perf_counter
@@ -23,11 +23,12 @@ import aquatint as aq
 from aquatint.accounting import gaussian_epsilon, gaussian_mu, left
 from aquatint.analyst.images.centring import centred_view
 from aquatint.analyst.images.front import synthesize_images
+from aquatint.analyst.images.model import ImageNetwork
 from aquatint.curator.finishing import finish
 from aquatint.curator.sums import PrivateSum
 from aquatint.evaluate.images.data import Images
 from aquatint.evaluate.images.downstream import accuracies, papers_mean
-from aquatint.evaluate.images.fid import IMAGES, Features, fid
+from aquatint.evaluate.images.fid import IMAGES, Features, Frechet, fid
 from aquatint.evaluate.images.inception import Inception
 from aquatint.evaluate.images.recipes import choose
 from aquatint.image_files import ImageBatch, contact_sheet
@@ -134,11 +135,14 @@ def run(settings: Settings, chosen: Part, place: Place, asked: argparse.Namespac
     given: dict[str, Any] = dict(METHODS[method].fit)
     if (begin := METHODS[method].begin) is not None:
         given["begin"] = begin(place)
+    looks = Looks(images_of(name, place.tiny), place)
+    if chosen.fid and METHODS[method].watched:
+        given["watch"] = looks
     begun = perf_counter()
     if not method.startswith("gaussian"):
         given |= {"device": place.device} | (TINY if place.tiny else {})
     model = synthesize_images(release, seed=seed, progress=False, **given)
-    fit_s, begun = perf_counter() - begun, perf_counter()
+    fit_s, begun = perf_counter() - begun - looks.seconds, perf_counter()
     drawn = model.sample(settings["drawn"], seed=seed, device=place.device)
     draw_s = perf_counter() - begun
     if seed == 0:
@@ -146,6 +150,7 @@ def run(settings: Settings, chosen: Part, place: Place, asked: argparse.Namespac
         sheet.parent.mkdir(parents=True, exist_ok=True)
         contact_sheet(drawn.pixels, drawn.labels, sheet, columns=SHEET, scale=1)
     found = scores(images_of(name, place.tiny), drawn, settings, chosen, place)
+    found |= {"fid_by_step": looks.found} if looks.found else {}
     found["generator"] = getattr(model, "settings", None)
     times = {"sketch_s": sketch_s, "fit_s": fit_s, "draw_s": draw_s}
     return found | {name: round(value, 2) for name, value in times.items()}
@@ -174,12 +179,35 @@ def scores(
     if (mean := papers_mean(told)) is not None:
         found["mean"] = round(mean, 4)
     if chosen.fid:
-        real = Images("real", images.x_train, names[images.y_train])
-        count = min(IMAGES, len(test), len(synthetic))
-        seen = fid(real, synthetic, _features(place), test=test, images=count)
-        found |= {"fid": seen.value, "fid_sanity": seen.sanity, "fid_images": count}
+        seen = _fid(images, drawn, place, test)
+        found |= {"fid": seen.value, "fid_sanity": seen.sanity, "fid_images": seen.images}
     notes = sorted({f"{score.classifier} {score.note}" for score in told if score.note})
     return found | ({"notes": notes} if notes else {})
+
+
+def _fid(images: ImageSet, drawn: ImageBatch, place: Place, test: Images | None = None) -> Frechet:
+    """Measure FID between drawn and training images."""
+    real = Images("real", images.x_train, np.array(images.classes)[images.y_train])
+    count = min(IMAGES, len(images.x_test), len(drawn.pixels))
+    synthetic = Images("synthetic", drawn.pixels, drawn.labels)
+    return fid(real, synthetic, _features(place), test=test, images=count)
+
+
+@dataclass
+class Looks:
+    """FID while a generator is trained, from before the first step on; and how long that took."""
+
+    images: ImageSet
+    place: Place
+    found: dict[int, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __call__(self, step: int, model: ImageNetwork) -> None:
+        """Look at a model."""
+        begun = perf_counter()
+        drawn = model.sample(min(IMAGES, len(self.images.x_test)), seed=0, device=self.place.device)
+        self.found[step] = _fid(self.images, drawn, self.place).value
+        self.seconds += perf_counter() - begun
 
 
 @lru_cache(maxsize=1)

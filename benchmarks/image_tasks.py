@@ -69,6 +69,8 @@ class Method:
     view
         Makes the view of pixels that a first release centres, if there is one; the plan is then
         given the view as it was centred.
+    watched
+        Whether FID is measured ten times while a generator is trained, which is not private.
     """
 
     title: str
@@ -77,6 +79,7 @@ class Method:
     fit: dict[str, Any] = field(default_factory=dict)
     begin: Callable[[Place], Path] | None = None
     view: Callable[[Schema, Place], PublicNetwork] | None = None
+    watched: bool = False
 
 
 @dataclass(frozen=True)
@@ -302,6 +305,7 @@ METHODS = {
         "ImageNet (VGG16)",
         lambda schema, place: aq.dp_mepf(schema, vgg(place), stopping=True, tone_share=0),
         {"matching": "moving", "members": 1, "patience": 1.0, "steps": 2_500, "rate": 1e-3},
+        watched=True,
     ),
 }
 GREYS = ("mnist", "fashion")

@@ -11,8 +11,9 @@
 # Each piece goes on where it was stopped. RESULTS and WORK say where lines of results and the
 # pretrained ResNet18 are kept; LIMIT is in seconds. Besides torch, numpy and safetensors the
 # benchmark imports opendp (noise here is simulated, but its module is the same), pydantic, pyarrow,
-# scipy, scikit-learn, pandas, sqlglot, rich, matplotlib and threadpoolctl. Where nothing can be
-# installed, unpack their wheels into a folder and name it in PYTHONPATH.
+# scipy, scikit-learn, pandas, sqlglot, rich, matplotlib, numba and threadpoolctl. Where nothing can
+# be installed, unpack their wheels into a folder and name it in PYTHONPATH. opendp, sqlglot and
+# matplotlib are imported and not called; numba counts the classes, pyarrow holds the rows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:?speed, mnist, fashion, letters, clothes or cifar}

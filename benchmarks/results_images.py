@@ -276,6 +276,11 @@ def _cifar(found: dict[Group, list[Found]]) -> list[str]:
         fids = [_plain(runs, "fid"), _plain(runs, "fid_sanity"), f"{images:,}" if images else "–"]
         steps = " or ".join(f"{n:,}" for n in sorted({run["steps"] for run in runs}))
         lines.append(_line(key, runs, [*cells, *fids, steps, _seconds(runs)]))
+    looks = [run.get("fid_by_step") for runs in found.values() for run in runs]
+    starts = [look["0"] for look in looks if look]
+    if starts:
+        told = f"Before a generator has seen a release (ε = 0) its FID is {fmean(starts):.1f}."
+        lines += ["", told + " No public image goes into these generators."]
     return lines
 
 

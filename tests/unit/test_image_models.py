@@ -535,6 +535,22 @@ def test_a_fit_goes_on_from_its_checkpoint(release, tmp_path):
         fit_images(release, **QUICK, checkpoint=path)
 
 
+def test_a_fit_can_be_watched(release):
+    """A look at the start and ten at what a fit has; the last is at the one that comes back."""
+    seen = {}
+    settings = {**QUICK, "aside": 0}
+    watched = fit_images(release, **settings, watch=lambda step, model: seen.update({step: model}))
+    alone = fit_images(release, **settings)
+    assert list(seen) == list(range(0, 41, 4))
+    name = "last.weight"
+    last, first = (seen[step].generator.state_dict()[name] for step in (40, 0))
+    torch.testing.assert_close(last, watched.generator.state_dict()[name])
+    assert not torch.equal(first, last)
+    for key, value in alone.generator.state_dict().items():
+        torch.testing.assert_close(value, watched.generator.state_dict()[key], msg=key)
+    assert seen[0].sample(20, seed=0).pixels.shape == (20, 8, 8, 1)
+
+
 def test_a_fit_that_was_killed_goes_on(release, tmp_path):
     """Killed without warning, then taken up: the model is whole, and is one that can be used."""
     release.save(tmp_path / "digits.aqt")

@@ -14,7 +14,7 @@ from torch import Tensor
 from aquatint.analyst.images import checkpoints
 from aquatint.analyst.images.generators import Generator, Kind, Several, build
 from aquatint.analyst.images.matching import Match
-from aquatint.analyst.images.model import MEMBERS, ImageNetwork, as_pixels, image_of, label_names
+from aquatint.analyst.images.model import MEMBERS, ImageNetwork, image_of
 from aquatint.analyst.images.targets import (
     Target,
     parted,
@@ -23,7 +23,15 @@ from aquatint.analyst.images.targets import (
     validation_of,
 )
 from aquatint.analyst.images.tones import curves_of, tones_block
-from aquatint.analyst.images.training import MATCHINGS, Matching, Progress, Training, start, train
+from aquatint.analyst.images.training import (
+    MATCHINGS,
+    Matching,
+    Progress,
+    Training,
+    as_it_is,
+    start,
+    train,
+)
 from aquatint.errors import ReleaseError
 from aquatint.features.attaching import networked_maps
 from aquatint.image_files import contact_sheet
@@ -44,6 +52,7 @@ SEEN = 1_000
 """In how many drawn images tones are counted."""
 CHECKPOINTS = 10
 """How many checkpoints a fit writes."""
+Watch = Callable[[int, ImageNetwork], None]
 
 
 def fit_images(
@@ -65,6 +74,7 @@ def fit_images(
     begin: ImageNetwork | str | Path | None = None,
     checkpoint: str | Path | None = None,
     preview: str | Path | None = None,
+    watch: Watch | None = None,
     seed: int = 0,
     device: str | None = None,
     progress: bool = True,
@@ -110,6 +120,9 @@ def fit_images(
         A file to save progress in; if it is there already, the fit goes on from it.
     preview
         A PNG that is drawn anew at every checkpoint.
+    watch
+        Is called before the first step and ten times in a fit, with the number of steps so far and
+        the model as it would be if training ended there: to judge it while it is made.
     seed
         The same seed gives the same generator on the same machine, or nearly so on a GPU.
     device
@@ -139,6 +152,8 @@ def fit_images(
         seed=seed,
     )
     shape, sizes = image_of(schema)[1].shape, None if widths is None else tuple(widths)
+    watches = [] if watch is None else [watch]
+    watches += [] if preview is None else [_sheet(preview, place)]
     made: list[Generator] = []
     with torch.random.fork_rng(), track("training", chosen.steps * members, show=progress) as tell:
         for member in range(members):
@@ -148,7 +163,8 @@ def fit_images(
             settings = {"kind": kind, "latent": network.latent, "widths": list(network.widths)}
             state = start(_placed(network, settings, begin, member, place), own)
             kept = _numbered(checkpoint, member)
-            report = _reporter(release, own, settings, kept, preview, state, tell)
+            seen = _watcher(watches, schema, shares, settings, own) if watches else None
+            report = _reporter(release, own, settings, kept, seen, state, tell)
             fitted, judges = _parts(release, targets, shares, aside, own.seed)
             matches = [Match(target.to(place), len(shares), shrink=shrink) for target in fitted]
             validation = [Match(target.to(place), len(shares)) for target in judges]
@@ -253,7 +269,7 @@ def _reporter(
     chosen: Training,
     settings: dict[str, Any],
     checkpoint: str | Path | None,
-    preview: str | Path | None,
+    seen: Callable[[Progress], None] | None,
     state: Progress,
     advance: Callable[[int], None],
 ) -> Callable[[Progress], None]:
@@ -262,6 +278,8 @@ def _reporter(
     if checkpoint is not None and Path(checkpoint).exists():
         checkpoints.resume(checkpoint, state, name)
         advance(state.step)
+    if seen is not None and state.step == 0:
+        seen(state)
     every = max(1, chosen.steps // CHECKPOINTS)
 
     def report(now: Progress) -> None:
@@ -270,18 +288,35 @@ def _reporter(
             return
         if checkpoint is not None:
             checkpoints.save(checkpoint, now, name)
-        if preview is not None:
-            _draw(now, release.schema, preview)
+        if seen is not None:
+            seen(now)
 
     return report
 
 
-def _draw(now: Progress, schema: Schema, path: str | Path) -> None:
-    """Draw some images of the network as it is; in training mode its norms are up to date."""
-    device = next(now.generator.parameters()).device
-    classes = torch.arange(now.generator.classes, device=device).repeat_interleave(10)
-    with torch.no_grad():
-        images = now.generator(
-            torch.randn(len(classes), now.generator.latent, device=device), classes
-        )
-    contact_sheet(as_pixels(images), label_names(schema, classes.cpu().numpy()), path)
+def _watcher(
+    watches: Sequence[Watch],
+    schema: Schema,
+    shares: np.ndarray,
+    settings: dict[str, Any],
+    chosen: Training,
+) -> Callable[[Progress], None]:
+    """Give a function that shows a fit as it is; that does not change how the fit goes on."""
+
+    def seen(now: Progress) -> None:
+        with torch.random.fork_rng():
+            made = as_it_is(now, chosen).to("cpu")
+        for watch in watches:
+            watch(now.step, ImageNetwork(schema, shares, made, settings))
+
+    return seen
+
+
+def _sheet(path: str | Path, place: str) -> Watch:
+    """Give a function that draws some images of a fit."""
+
+    def draw(_: int, model: ImageNetwork) -> None:
+        drawn = model.sample(10 * model.generator.classes, seed=0, device=place)
+        contact_sheet(drawn.pixels, drawn.labels, path)
+
+    return draw

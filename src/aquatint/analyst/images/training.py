@@ -117,7 +117,7 @@ def train(
     """
     generator = progress.generator
     device = next(generator.parameters()).device
-    each = max(2, chosen.batch // generator.classes)
+    each = _each(generator, chosen)
     classes = torch.arange(generator.classes, device=device).repeat_interleave(each)
     dice = torch.Generator(device=device).manual_seed(chosen.seed + 7919 * progress.step)
     weights = torch.cat(weights_of(matches))
@@ -146,12 +146,24 @@ def train(
             torch._foreach_lerp_(kept, made, 1 - memory)
         progress.step += 1
         if validation and progress.step % max(1, chosen.steps // VALIDATIONS) == 0:
-            _validate(progress, validation, each, device)
+            _validate(progress, validation, chosen, device)
         report(progress)
     if progress.best is not None:
         progress.averaged.load_state_dict(progress.best[1])
     ready(progress.averaged, each, max(4, min(BATCHES, chosen.steps // 4)))
     return progress.averaged
+
+
+def _each(generator: Generator, chosen: Training) -> int:
+    """Say how many images of every class a batch has."""
+    return max(2, chosen.batch // generator.classes)
+
+
+def as_it_is(progress: Progress, chosen: Training) -> Generator:
+    """Give the averaged generator as it would be if training ended here."""
+    candidate = deepcopy(progress.averaged)
+    ready(candidate, _each(candidate, chosen), BATCHES // 4)
+    return candidate
 
 
 def ready(generator: Generator, each: int, batches: int) -> None:
@@ -168,14 +180,13 @@ def ready(generator: Generator, each: int, batches: int) -> None:
 
 
 def _validate(
-    progress: Progress, validation: Sequence[Match], each: int, device: torch.device
+    progress: Progress, validation: Sequence[Match], chosen: Training, device: torch.device
 ) -> None:
     """Keep the weights that are nearest to what is kept aside, by its own noise (§3.2).
 
     Every candidate draws from the same noise, so that they differ by their weights alone.
     """
-    candidate = deepcopy(progress.averaged)
-    ready(candidate, each, BATCHES // 4)
+    candidate, each = as_it_is(progress, chosen), _each(progress.generator, chosen)
     classes = torch.arange(candidate.classes, device=device).repeat_interleave(VALIDATED * each)
     dice = torch.Generator(device=device).manual_seed(0)
     noise = torch.randn(len(classes), candidate.latent, device=device, generator=dice)
