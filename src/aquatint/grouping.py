@@ -8,10 +8,11 @@ and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from aquatint.columns import RANGED, Ordered
+from aquatint.columns import POINT, RANGED, Date, Integer, Ordered, even_bins
 from aquatint.errors import PlanError
 from aquatint.features.marginals import Marginals
 from aquatint.release.histograms import histograms, on_simplex
@@ -29,6 +30,11 @@ SMALLER = (0.75, 0.56, 0.42, 0.32)
 """of these parts of the smallest group that was asked for, one after the other,"""
 WORTH = 0.3
 """as long as they have this part of the rows that make a group worth its noise."""
+EVEN = 32
+"""Of bins of the default plan, those that cut one of so many even ones again"""
+PIECES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 0.0)
+"""begin a group only if the one before has such a part of the rows: the first with which there are
+`ENOUGH` groups."""
 
 
 def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: float) -> Marginals:
@@ -62,7 +68,9 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
         column = schema.columns[name]
         if isinstance(column, (*RANGED, Ordered)):
             present = len(shares) - int(column.missing)
-            group = _runs(shares, wanted, WORTH * least / total, present)
+            first = np.unique(coarse, return_index=True)[1]
+            finer = _finer(column)[first[:present]]
+            group = _runs(shares, wanted, WORTH * least / total, present, finer)
         else:
             group = _rare(shares, wanted)
         if max(group) + 1 < cells:
@@ -70,30 +78,57 @@ def merged(fine: Marginals, before: Iterable[Block], schema: Schema, least: floa
     return fine.merge(groups)
 
 
-def _runs(shares: np.ndarray, wanted: float, worth: float, present: int) -> np.ndarray:
-    """Merge neighbours; where that leaves few groups, let them be smaller.
+def _finer(column: Any) -> np.ndarray:
+    """Say which cells of a column begin where the default plan cut an even bin again.
+
+    The cells of a single point are its own, and so are the bins that a schema declares.
+    """
+    if not isinstance(column, RANGED) or not isinstance(column.bins, list):
+        return np.zeros(column.present_cells, dtype=bool)
+    edges, even = np.array(column.bins), even_bins(column, EVEN)
+    if isinstance(even, int) or not np.isin(even, edges).all():
+        return np.zeros(column.present_cells, dtype=bool)
+    low, high = column.limits
+    one = 1.0 if isinstance(column, (Integer, Date)) else POINT * (high - low)
+    point = np.diff(edges) <= one * 1.001
+    after = np.append(False, point[:-1])
+    return np.asarray(~np.isin(edges[:-1], even) & ~point & ~after)
+
+
+def _runs(
+    shares: np.ndarray, wanted: float, worth: float, present: int, finer: np.ndarray
+) -> np.ndarray:
+    """Merge neighbours; where that leaves few groups, cut even bins, then let groups be smaller.
 
     Most rows of a skewed column lie in one cell. Its tail is lighter than a group should be, and
     would go with that cell: nothing would be told of the column, though a rare class may lie there.
+    All rows of a column with generous bounds lie in a few even bins, and the finer ones are needed.
+    Where they are not, groups of fine cells would tell more detail than the noise is worth.
     """
-    group = _neighbours(shares, wanted, present)
-    for part in SMALLER:
-        if group[:present].max() + 1 >= ENOUGH or part * wanted < worth:
+    steps = [(wanted, piece) for piece in PIECES]
+    steps += [(part * wanted, 0.0) for part in SMALLER if part * wanted >= worth]
+    for least, piece in steps:
+        before = np.where(finer, max(piece, least), least)
+        group = _neighbours(shares, least, present, before)
+        if group[:present].max() + 1 >= ENOUGH:
             break
-        group = _neighbours(shares, part * wanted, present)
     return group
 
 
-def _neighbours(shares: np.ndarray, wanted: float, present: int) -> np.ndarray:
+def _neighbours(
+    shares: np.ndarray, wanted: float, present: int, before: np.ndarray | None = None
+) -> np.ndarray:
     """Walk up the cells and close a group when it is heavy enough and the rest is too.
 
-    Missing, the last cell, is no neighbour of the largest value: it stays apart.
+    For each cell, `before` says how heavy a group has to be that ends there. Missing, the last
+    cell, is no neighbour of the largest value: it stays apart.
     """
+    least = np.full(present, wanted) if before is None else before
     group = np.zeros(len(shares), dtype=np.int64)
     current, weight = 0, 0.0
     rest = np.cumsum(shares[:present][::-1])[::-1]
     for cell in range(present):
-        if weight >= wanted and rest[cell] >= wanted:
+        if weight >= least[cell] and rest[cell] >= wanted:
             current, weight = current + 1, 0.0
         group[cell] = current
         weight += shares[cell]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
-from math import floor, log
+from math import copysign, floor, log
 from typing import Any
 
 from aquatint.accounting import Budget
@@ -33,9 +33,14 @@ from aquatint.schema import Schema
 BINS = (32, 16, 8, 4)
 """Bins of a range: the first number for histograms and for each column with the label; for other
 joint counts, the first number with which they fit in memory."""
-FINER = (4, 16, 64)
-"""The bin next to the lower bound is cut again at its width over each of these."""
-MOST_CELLS = 10_000_000
+FINER = (3.5, 2.5, 1.5, *(part / 2**n for n in range(6) for part in (0.75, 0.5)))
+HALVES = tuple(1 / 2**n for n in range(1, 7))
+FINEST = tuple(1 / 4**n for n in range(4, 7))
+"""So far from the dense place of a range, in widths of the 32 bins, it is cut again: FINER and
+FINEST on one side of a bound, HALVES and FINEST on both sides of an inner zero,"""
+ROOM = 1 / 8
+"""unless another cut is within this part of that distance."""
+MOST_CELLS = 20_000_000
 """Joint counts are summed over fine cells before these are merged: so many fit in memory."""
 WIDE_COLUMN = 2_000
 """Columns with more cells than this have a histogram only."""
@@ -88,38 +93,63 @@ def plan(schema: Schema) -> Plan:
 
 
 def _coarser(column: Any, bins: int) -> tuple[int, ...]:
-    """Put neighbouring bins together, in stretches of equal width; missing stays apart."""
+    """Put neighbouring bins together, in stretches of equal width; missing stays apart.
+
+    Next to the dense place a stretch is still cut, at greater and greater ratios.
+    """
     cells, present = column.cells, column.present_cells
     if bins == BINS[0] or present <= bins:
         return tuple(range(cells))
     low, high = column.limits
-    stretch = [floor((edge - low) / (high - low) * bins + 1e-9) for edge in bin_edges(column)[:-1]]
-    number = {place: i for i, place in enumerate(dict.fromkeys(stretch))}
-    group = [number[place] for place in stretch]
+    width, ratio = (high - low) / bins, (BINS[0] / bins) ** 2
+
+    def stretch(edge: float) -> tuple[int, float]:
+        away = (edge - _dense(column)) / width
+        near = 0 < abs(away) < 1 - 1e-9
+        finer = copysign(1 + floor(-log(abs(away), ratio)), -away) if near else 0.0
+        return floor((edge - low) / width + 1e-9), finer
+
+    found = [stretch(edge) for edge in bin_edges(column)[:-1]]
+    number = {place: i for i, place in enumerate(dict.fromkeys(found))}
+    group = [number[place] for place in found]
     return (*group, *range(len(number), len(number) + cells - present))
+
+
+def _one(column: Any) -> float:
+    """Give the width of a bin that stands for a single value."""
+    low, high = column.limits
+    return 1.0 if isinstance(column, (Integer, Date)) else POINT * (high - low)
+
+
+def _dense(column: Any) -> float:
+    """Say where most values of a skewed column lie: at zero, or at the lower bound."""
+    low, high = column.limits
+    return 0.0 if low + _one(column) <= 0 < high - _one(column) else float(low)
 
 
 def _edges(column: Numeric | Integer | Date | Datetime) -> int | list[float]:
     """Cut a range into bins of equal width; whole numbers, if few enough, each get their own.
 
     The lower bound and zero get a bin for themselves: there lie the values of those who have none,
-    and those that were clipped. Just above the lower bound, where a skewed column has most
-    values, the next bin is cut finer and finer. Where few rows are, such bins are merged with their
-    neighbours later.
+    and those that were clipped. Next to zero, or to the lower bound where zero is not within the
+    bounds, the range is cut finer and finer: there lie most values of a skewed column, and all
+    values of one whose bounds are generous. Cells that are not needed are merged later.
     """
     even = even_bins(column, BINS[0])
     if isinstance(even, int):
         return even
     low, high = column.limits
     whole = isinstance(column, (Integer, Date))
-    one = 1.0 if whole else POINT * (high - low)
-    points = (low, 0.0) if low + one <= 0 < high - one else (low,)
-    edges = {edge for edge in even if all(abs(edge - point) >= one for point in points)}
-    edges |= {end for point in points for end in (point, point + one)}
-    width = min(edge for edge in edges if edge > low + 1.5 * one) - low
-    cuts = [width / part for part in FINER]
-    cuts = [float(floor(cut)) for cut in cuts] if whole else cuts
-    return sorted(edges | {low + cut for cut in cuts if cut >= 2 * one})
+    one, dense, width = _one(column), _dense(column), (high - low) / BINS[0]
+    edges = {end for point in {low, dense} for end in (point, point + one)} | {high}
+    edges |= {edge for edge in even if all(abs(edge - known) >= one for known in edges)}
+    for part in (FINER if dense - low < width else HALVES) + FINEST:
+        for cut in (dense - part * width, dense + part * width):
+            place, room = (float(floor(cut)), one) if whole else (cut, 0.0)
+            room = max(room, ROOM * part * width)
+            if low < place < high and all(abs(place - edge) >= room for edge in edges):
+                edges.add(place)
+    return sorted(edges)
 
 
 def _joint_cells(cells: Mapping[str, int], label: str | None) -> int:

@@ -15,6 +15,7 @@ from aquatint.grouping import ENOUGH, FEWEST, SMALLER, WORTH, _neighbours, merge
 from aquatint.release.histograms import counting_parts, histograms, on_simplex
 from aquatint.release.model import Block
 from aquatint.schema import Schema
+from aquatint.table_plan import plan
 
 GAUSSIAN = "discrete gaussian"
 KINDS = {
@@ -243,6 +244,55 @@ def test_a_histogram_of_noise_alone_is_merged_without_a_fault(kind):
         group = groups_of(kind, counts, 100)
         assert set(group) == set(range(max(group) + 1))
         assert max(group) < ENOUGH
+
+
+# --- bins that the default plan cut finer ---------------------------------------------------------
+
+
+def finer_groups(values, least, column=None):
+    """Merge the default plan's bins of one column by its exact histogram; give edges and groups."""
+    column = column or {"kind": "numeric", "bounds": [0, 100]}
+    schema = plan(schema_of(a=column, b={"kind": "boolean"})).schema
+    edges = np.array(schema.columns["a"].bins)
+    counts = np.histogram(values, edges)[0]
+    block = published(onehot(schema.cells()), [*counts, len(values), 0])
+    coarse = merged(marginals(schema.cells(), [("a", "b")]), [block], schema, least)
+    group = np.array(coarse.merged.get("a", tuple(range(len(counts)))))
+    return edges[:-1][np.append(True, np.diff(group) > 0)], np.bincount(group, weights=counts)
+
+
+def test_a_column_that_fills_its_bounds_is_merged_as_if_no_bin_had_been_cut():
+    values = np.linspace(0, 100, 32_000, endpoint=False)
+    begins, held = finer_groups(values, 900)
+    assert begins == pytest.approx(np.arange(32) * 100 / 32)
+    assert (held == 1000).all()
+
+
+@pytest.mark.parametrize("wide", [10, 100, 1000])
+@pytest.mark.parametrize("kind", ["numeric", "integer"])
+def test_a_column_with_generous_bounds_keeps_enough_groups(kind, wide):
+    values = np.linspace(0, 1000, 10_000, endpoint=False)
+    column = {"kind": kind, "bounds": [0, 1000 * wide]}
+    begins, held = finer_groups(values, 200, column)
+    assert len(begins) >= ENOUGH
+    assert (held >= 200).all()
+    assert (begins < 1000).sum() >= ENOUGH
+    assert held.max() <= 0.5 * len(values)
+
+
+@pytest.mark.parametrize("shift", [-50, 0])
+def test_groups_inside_even_bins_are_no_more_than_are_needed(shift):
+    values = np.linspace(0, 3, 10_000, endpoint=False)
+    column = {"kind": "numeric", "bounds": [shift, 100 + shift]}
+    begins, _ = finer_groups(values, 10, column)
+    assert ENOUGH <= len(begins) <= 2 * ENOUGH
+
+
+def test_bins_that_a_schema_declares_are_all_told_apart():
+    edges = [0, 0.1, 0.2, 0.3, 0.5, 1, 2, 100]
+    column = {"kind": "numeric", "bounds": [0, 100], "bins": edges}
+    begins, _ = finer_groups(np.repeat(np.array(edges[:-1]) + 0.01, 100), 50, column)
+    assert list(begins) == edges[:-1]
 
 
 # --- what they are read off -----------------------------------------------------------------------

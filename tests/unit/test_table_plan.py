@@ -19,6 +19,8 @@ from aquatint.table_plan import (
     COUNT_SHARE,
     FEW_CLASSES,
     FINER,
+    FINEST,
+    HALVES,
     LABEL_MERGE,
     MANY_COLUMNS,
     MANY_SHARE,
@@ -32,7 +34,8 @@ from aquatint.table_plan import (
     rebalanced,
 )
 
-CELLS = 33 + len(FINER)
+MOST_CUTS = max(len(FINER), 2 * len(HALVES)) + 2 * len(FINEST)
+CELLS = 33 + len(FINER) + len(FINEST)
 BY_CLASSES = ["columns by label", "pairs", "pairs by label"]
 ROW, SWAP = "add or remove one row", "replace one row"
 BUDGETS = [Budget(1.0, 1e-6), Budget(0.1, 1e-9), Budget(8.0, 1e-6), Budget(1.0, 0.0)]
@@ -203,28 +206,49 @@ def test_the_lower_bound_and_zero_have_a_bin_of_their_own(column, points):
     edges = bin_edges(found)
     one = 1.0 if column["kind"] in ("integer", "date") else POINT * (edges[-1] - edges[0])
     narrow = {a for a, b in pairwise(edges) if b - a <= 1.001 * one}
-    assert points <= narrow <= points | {point + 1 for point in points}  # 1 itself, if cut so fine
-    assert 32 <= found.present_cells <= 32 + 2 * len(points) + len(FINER)
+    assert points <= narrow <= {point + i for point in points for i in (-1, 0, 1)}  # if cut so fine
+    assert 32 <= found.present_cells <= 32 + 2 * len(points) + MOST_CUTS
     assert min(b - a for a, b in pairwise(edges)) >= 0.9 * one
 
 
-@pytest.mark.parametrize(
-    ("column", "points"),
-    [
-        ({"kind": "numeric", "bounds": [0, 3200]}, [0]),
-        ({"kind": "numeric", "bounds": [-3200, 3200]}, [-3200]),
-        ({"kind": "integer", "bounds": [0, 320_000]}, [0]),
-        ({"kind": "integer", "bounds": [-3_200_000, 3_200_000]}, [-3_200_000]),
-    ],
-)
-def test_the_bin_above_the_lower_bound_is_cut_finer_and_finer(column, points):
+@pytest.mark.parametrize("kind", ["numeric", "integer"])
+@pytest.mark.parametrize("low", [0, 3_200_000])
+def test_bins_above_the_lower_bound_are_cut_finer_and_finer(kind, low):
+    column = {"kind": kind, "bounds": [low, low + 32_000_000]}
     edges = bin_edges(plan(table({"a": column})).schema.columns["a"])
-    width = (edges[-1] - edges[0]) / 32
-    for point in points:
-        first = edges.index(point)
-        found = [edge - point for edge in edges[first + 2 : first + 6]]
-        loose = 1.0 if column["kind"] == "integer" else 1e-6
-        assert found == pytest.approx([width / 64, width / 16, width / 4, width], abs=loose)
+    width = 1_000_000
+    inside = [edge - low for edge in edges[2:] if edge < low + 4 * width]
+    cuts = {1.0, 2.0, 3.0, *FINER, *FINEST}
+    assert inside == pytest.approx(sorted(part * width for part in cuts), abs=1)
+    assert edges[2:][len(inside) :] == [low + i * width for i in range(4, 33)]
+    ratios = [b / a for a, b in pairwise(inside)]
+    assert max(ratios) <= 4.01
+
+
+@pytest.mark.parametrize("kind", ["numeric", "integer"])
+def test_bins_are_cut_on_both_sides_of_an_inner_zero(kind):
+    column = {"kind": kind, "bounds": [-16_000_000, 16_000_000]}
+    edges = bin_edges(plan(table({"a": column})).schema.columns["a"])
+    cuts = sorted(part * 1_000_000 for part in (*HALVES, *FINEST))
+    assert [edge for edge in edges if 100 < edge < 1_000_000] == pytest.approx(cuts, abs=1)
+    below = [-edge for edge in edges if -1_000_000 < edge < -100]
+    assert below[::-1] == pytest.approx(cuts, abs=1)
+
+
+@pytest.mark.parametrize("bounds", [[0, 1], [-1, 1], [-3, 1000], [-1000, 3], [17, 90], [-9, -2]])
+def test_the_even_edges_stay_and_no_cut_is_close_to_another(bounds):
+    column = plan(table({"a": {"kind": "numeric", "bounds": bounds}})).schema.columns["a"]
+    edges, one = bin_edges(column), POINT * (bounds[1] - bounds[0])
+    even = [bounds[0] + (bounds[1] - bounds[0]) * i / 32 for i in range(33)]
+    assert all(min(abs(edge - found) for found in edges) <= one for edge in even)
+    cuts = [b - a for a, b in pairwise(edges) if b - a > 1.001 * one]
+    assert min(cuts) > 5 * one
+
+
+def test_a_column_within_a_hundredth_of_its_bounds_still_has_cells_to_tell():
+    made = plan(table({"a": {"kind": "numeric", "bounds": [0, 100]}}))
+    edges = bin_edges(made.schema.columns["a"])
+    assert sum(edge <= 1 for edge in edges) >= 12
 
 
 @pytest.mark.parametrize("high", [64, 97, 128, 200, 1000, 2000, 5000])
@@ -257,7 +281,7 @@ def test_whole_numbers_get_bins_that_hold_at_least_one_of_them(high):
         assert inside[0] == inside[edges.index(0)] == 1
     assert min(inside) >= 1
     assert sum(inside) == column.steps
-    assert column.present_cells <= 32 + 4 + len(FINER)
+    assert column.present_cells <= 32 + 4 + MOST_CUTS
 
 
 # --- wide tables ----------------------------------------------------------------------------------
@@ -266,7 +290,7 @@ def test_whole_numbers_get_bins_that_hold_at_least_one_of_them(high):
 def test_a_wide_table_gets_coarser_joint_counts_and_then_the_label_only():
     coarse = plan(table(numbers(300)))
     assert coarse.schema.columns["c0"].present_cells == CELLS  # its histogram stays fine
-    assert coarse.blocks[-1].map.counted["c0"] == 8
+    assert coarse.blocks[-1].map.counted["c0"] == 13
     assert len(all_sets(coarse)) == 300 * 299 // 2
     assert coarse.blocks[-1].map.dim <= MOST_CELLS
     huge = plan(table({**numbers(200, bins=64), "y": {"kind": "boolean"}}, label="y"))
@@ -319,11 +343,15 @@ def test_coarser_cells_are_neighbours_and_missing_stays_apart(missing):
     assert len(group) == CELLS + missing
     present = group[:CELLS]
     assert list(present) == sorted(present)
-    assert max(present) + 1 in (4, 8, 16)
     edges = bin_edges(made.schema.columns["c0"])
     ends = [edges[present.index(i)] for i in range(max(present) + 1)] + [1.0]
     widths = [b - a for a, b in pairwise(ends)]
-    assert widths == pytest.approx([1 / len(widths)] * len(widths))
+    stretch = max(widths)
+    assert 1 / stretch in (4, 8, 16)
+    even = [width for width in widths if width == pytest.approx(stretch)]
+    assert len(even) == 1 / stretch - 1
+    assert sum(widths) == pytest.approx(1)  # the first stretch is still cut, coarser than the bins
+    assert 2 < len(widths) - len(even) < len(FINER)
     assert not missing or group[-1] == max(present) + 1
 
 
