@@ -17,7 +17,6 @@ from aquatint.analyst.synthesize import terms as module
 from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
 from aquatint.analyst.synthesize.dependence import Dependence, dependence
 from aquatint.analyst.synthesize.excess import TablesAboveFloor, above_floor
-from aquatint.analyst.synthesize.fit import _softmax
 from aquatint.analyst.synthesize.mixture import _terms
 from aquatint.analyst.synthesize.terms import Joint, Pairs, Singles, terms_of, view_of
 from aquatint.features import Count, Rows, concat, marginals, onehot, pairs, scale, triples
@@ -209,8 +208,9 @@ def test_gradients_are_finite_and_vanish_only_where_they_should(part):
             logits = torch.randn(K, small.atoms.total, generator=torch.Generator().manual_seed(1))
             logits = (scale_of_logits * logits).requires_grad_()
             sizes = torch.zeros(K, requires_grad=True)
-            weights, probabilities = torch.softmax(sizes, 0), _softmax(logits, small.atoms)
-            found = sum(term(weights, probabilities, torch.Generator()) for term in terms)
+            parts = [logits[:, place].softmax(-1) for place in small.atoms.slices.values()]
+            mixture = torch.softmax(sizes, 0), torch.cat(parts, -1)
+            found = sum(term(*mixture, torch.Generator()) for term in terms)
             found.backward()
             assert found.isfinite()
             assert logits.grad.isfinite().all()

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize.atoms import Atoms
 from aquatint.analyst.synthesize.descent import MEMORY, Descent
+from aquatint.analyst.synthesize.normalise import normalise
 from aquatint.analyst.synthesize.terms import Term
-from aquatint.analyst.synthesize.threads import one_thread
+from aquatint.analyst.synthesize.threads import one_thread, without_subnormals
 from aquatint.progress import Advance
 
 SCALES = (2, 4, 8)
@@ -101,13 +102,19 @@ def fit(
 
     own, shared = drawn(atoms.total), drawn(sum(map(len, runs)))
     sizes = torch.zeros(effort.fits, effort.components, requires_grad=True)
+    columns = _columns(atoms)
+    levels = [sizes.new_zeros(*sizes.shape, part.shape[1]) for part in columns]
 
     def mixtures() -> tuple[Tensor, Tensor]:
         logits = start + own + _spread(shared, runs)
-        return torch.softmax(sizes, -1), _softmax(logits, atoms)
+        found = []
+        for i, part in enumerate(torch.split(logits, [len(part) for part in columns], -1)):
+            shares, levels[i] = normalise(part, columns[i], levels[i])
+            found.append(shares)
+        return torch.softmax(sizes, -1), torch.cat(found, -1)
 
     descent = Descent((own, shared, sizes), effort.rate, effort.steps, effort.memory)
-    with one_thread():
+    with one_thread(), without_subnormals():
         for _ in range(effort.steps):
             weights, probabilities = mixtures()
             misfits = [term(weights, probabilities, generator) for term in terms]
@@ -183,7 +190,7 @@ def _spread(shared: Tensor, runs: Sequence[Tensor]) -> Tensor:
     return torch.cat([some @ part for some, part in zip(parts, runs, strict=True)], -1)
 
 
-def _softmax(logits: Tensor, atoms: Atoms) -> Tensor:
-    """Normalise each column's atoms on their own."""
-    sizes = [s.stop - s.start for s in atoms.slices.values()]
-    return torch.cat([torch.softmax(part, -1) for part in torch.split(logits, sizes, -1)], -1)
+def _columns(atoms: Atoms) -> list[Tensor]:
+    """Give, one-hot, which column each atom belongs to, for some columns at a time."""
+    sizes = [[place.stop - place.start for _, place in part] for part in _parts(atoms)]
+    return [torch.repeat_interleave(torch.eye(len(s)), torch.tensor(s), 0) for s in sizes]
