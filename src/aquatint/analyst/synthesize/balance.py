@@ -174,9 +174,11 @@ class _Rows:
         change = (self.surplus[rising] - self.surplus[falling] + 1).sum(1)
         better = np.nonzero(change < 0)[0]
         narrow = others[np.argmin(np.diff(starts)[others])]
+        mine, its = (slice(starts[i], starts[i + 1]) for i in (column, narrow))
         tables = self.surplus.reshape(-1, self.width, self.width)
-        alone = tables[:, :, starts[narrow] : starts[narrow + 1]].sum(2).reshape(-1)
-        group = (self.tables[chosen] // self.width)[:, None] + np.hstack([a, b])
+        alone = tables[:, mine, its].sum(2).reshape(-1)
+        line = here // self.width**2 * (mine.stop - mine.start)
+        group = line + np.hstack([a, b]) - mine.start
         asked = np.maximum(alone[group[better]] * (1, -1), 1)
         fits = [_turn(one) < most for one, most in zip(group[better].T, asked.T, strict=True)]
         kept = better[fits[0] & fits[1]]
