@@ -10,10 +10,12 @@ from aquatint.analyst.synthesize.descent import MEMORY
 from aquatint.analyst.synthesize.fit import (
     CLEAR,
     FEWEST_STEPS,
+    MODERATE,
     MOST_STEPS,
     NOISE,
     SHORT,
     Effort,
+    components_for,
     fit,
     memory_for,
     steps_for,
@@ -85,3 +87,11 @@ def test_a_release_is_fitted_by_its_own_noise(monkeypatch):
     assert precise.steps > Effort.steps
     assert precise.memory == pytest.approx(SHORT)
     assert (vague.steps, vague.memory) == (FEWEST_STEPS, pytest.approx(MEMORY))
+
+
+@pytest.mark.parametrize(
+    ("noise", "components"),
+    [(0.0, 200), (0.99 * MODERATE, 200), (MODERATE, 100), (1.0, 100)],
+)
+def test_with_little_noise_each_class_has_twice_as_many_components(noise, components):
+    assert components_for(noise) == components

@@ -5,7 +5,11 @@ meet in a row is left to chance, and where a release has little noise that chanc
 part of what is wrong with a synthetic table. So two rows of one component trade their values of a
 column wherever that brings the counts of pairs of columns, class by class, closer to what the model
 expects. In a component columns are independent: any such arrangement of its values is as likely as
-any other, and what is handed out stays the same. Only the luck of the draw is taken out.
+any other. Only the luck of the draw is taken out.
+
+Shares of a component's few rows are no whole numbers, and which are rounded up is chance as well.
+Over hundreds of components that adds up, in single columns too. So rows also move: from a value
+that their component has rounded up to one that it has rounded down, where that helps.
 """
 
 from __future__ import annotations
@@ -25,9 +29,13 @@ MOST_CLASSES = 16
 """A label with more cells is a column like any other."""
 SWEEPS = 3
 """How often each column is gone through."""
+MOVES = 3
+"""How often each time one row of every component may move, before rows trade."""
 MOST_LOOKUPS = 400_000_000
 """Where this many counts were looked up, it ends: chance matters less the more rows there are."""
 TINY = 1e-300
+NEAR = 1e-4
+"""A count that is so near its share, in rows, is at it."""
 FEWEST = 32
 """Trades that are looked at together, at least; otherwise as many as the root of the rows. Each one
 assumes that the others are not made, which few of them hardly upset."""
@@ -46,12 +54,13 @@ def balance(
     label: str | None,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Let rows of one component trade values until pairs are as the model expects them.
+    """Let rows of one component trade values, or move, until pairs are as the model expects them.
 
     Parameters
     ----------
     codes
-        For each column the cell of every row. Each component keeps all values that it has.
+        For each column the cell of every row. No component gets further from its share of a cell
+        than it was, or than one row.
     chances
         For each column, how likely each cell is in every component, up to a factor: (K, cells).
     weights
@@ -65,7 +74,7 @@ def balance(
 
     Returns
     -------
-        The cells of every row after the trades; as they were, where counts do not fit in memory.
+        The cells of every row afterwards; as they were, where counts do not fit in memory.
     """
     sizes = {name: part.shape[1] for name, part in chances.items()}
     common = _common(sizes, label)
@@ -78,8 +87,16 @@ def balance(
     passes = min(SWEEPS * len(names), MOST_LOOKUPS // (2 * count * (len(names) - 1)))
     columns = np.concatenate([rng.permutation(len(names)) for _ in range(SWEEPS)])
     columns = columns[: max(passes, 1)]
+    held = np.bincount(component, minlength=len(weights))[:, None]
+    shares = [held * _shares(chances[name]) for name in names]
     with track("drawing", len(columns)) as advance:
         for column in columns:
+            for _ in range(MOVES):
+                cells = rows.cells[:, column] - rows.starts[column]
+                moved, to = _moves(cells, component, shares[column], rng)
+                for start in range(0, len(moved), batch):
+                    part = slice(start, start + batch)
+                    rows.move(int(column), moved[part], to[part])
             first, second = _partners(component, rng)
             apart = rows.cells[first, column] != rows.cells[second, column]
             first, second = first[apart], second[apart]
@@ -143,6 +160,34 @@ class _Rows:
                 np.add.at(self.surplus, self._place(*kept), np.float32(step))
                 np.add.at(self.surplus, self._place(kept[0], kept[2], kept[1]), np.float32(step))
 
+    def move(self, column: int, chosen: np.ndarray, to: np.ndarray) -> None:
+        """Let rows change their value of a column where the squared surplus of pairs falls.
+
+        Many rows that move at once would overshoot. So no more of them leave a value, or come to
+        it, than its own surplus in their class asks for, or one.
+        """
+        starts = self.starts
+        others = np.delete(np.arange(self.cells.shape[1]), column)
+        theirs, here = self.cells[chosen][:, others], self.tables[chosen, None]
+        a, b = self.cells[chosen, column, None], (starts[column] + to)[:, None]
+        rising, falling = (self._place(here, value, theirs) for value in (b, a))
+        change = (self.surplus[rising] - self.surplus[falling] + 1).sum(1)
+        better = np.nonzero(change < 0)[0]
+        narrow = others[np.argmin(np.diff(starts)[others])]
+        mine, its = (slice(starts[i], starts[i + 1]) for i in (column, narrow))
+        tables = self.surplus.reshape(-1, self.width, self.width)
+        alone = tables[:, mine, its].sum(2).reshape(-1)
+        line = here // self.width**2 * (mine.stop - mine.start)
+        group = line + np.hstack([a, b]) - mine.start
+        asked = np.maximum(alone[group[better]] * (1, -1), 1)
+        fits = [_turn(one) < most for one, most in zip(group[better].T, asked.T, strict=True)]
+        kept = better[fits[0] & fits[1]]
+        self.cells[chosen[kept], column] = b[kept, 0]
+        for value, step in ((b, 1.0), (a, -1.0)):
+            for one, other in ((value, theirs), (theirs, value)):
+                place = self._place(here[kept], one[kept], other[kept])
+                np.add.at(self.surplus, place, np.float32(step))
+
     def _place(self, table: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.asarray(table + one * self.width + other)
 
@@ -184,6 +229,40 @@ def _partners(component: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarr
     first = place[place - (np.cumsum(sizes) - sizes)[component] < half]
     mixed = rng.permutation(first)
     return order[mixed], order[mixed + half[mixed]]
+
+
+def _moves(
+    cells: np.ndarray, component: np.ndarray, shares: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose a row of every component to move, from a cell above its share to one below.
+
+    `shares` has what each component should have of every cell, in rows. Which cells is drawn in
+    proportion to how far above and below they are; the rows come in random order.
+    """
+    size = shares.shape[1]
+    counts = np.bincount(component * size + cells, minlength=shares.size).reshape(shares.shape)
+    before, after = (_pick(part, rng) for part in (counts - shares, shares - counts))
+    uneven = (before >= 0) & (after >= 0)
+    order = rng.permutation(len(cells))
+    order = order[uneven[component[order]] & (cells[order] == before[component[order]])]
+    _, first = np.unique(component[order], return_index=True)
+    chosen = rng.permutation(order[first])
+    return chosen, after[component[chosen]]
+
+
+def _pick(above: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a cell for each line in proportion to what is above zero; -1 where nothing is."""
+    line = np.cumsum(np.where(above > NEAR, above, 0.0), axis=1)
+    point = rng.random((len(line), 1)) * line[:, -1:]
+    return np.where(line[:, -1] > 0, np.argmax(line > point, axis=1), -1)
+
+
+def _turn(group: np.ndarray) -> np.ndarray:
+    """Say of every entry how many of the same group come before it."""
+    order = np.argsort(group, kind="stable")
+    found = np.empty(len(group), dtype=np.int64)
+    found[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
+    return found
 
 
 def _shares(chances: np.ndarray) -> np.ndarray:

@@ -26,6 +26,9 @@ class TablesAboveFloor(torch.autograd.Function):
     derivatives are Σ_c diag(M_c) A_c by S, and half the sums over the rows of A_c ∘ S by M_c. Any
     dimensions before these are fits side by side.
 
+    With `alone`, components stand in order of the classes, as many for each, and those of another
+    class count for nothing: M_c is zero there, and so is the work.
+
     `cells`, of shape (columns, columns), has the number of cells of each table, zero where none was
     released; `deviation` is the noise of a cell.
     """
@@ -39,11 +42,12 @@ class TablesAboveFloor(torch.autograd.Function):
         cells: Tensor,
         deviation: float,
         of_column: Tensor,
+        alone: bool = False,  # apply takes no keywords
     ) -> Tensor:
-        weighted = (seen * one[..., None] for one in mixed.unbind(-2))
-        residuals = [
-            (left.mT @ seen).sub_(goal) for left, goal in zip(weighted, target, strict=True)
-        ]
+        residuals = []
+        for weight, goal, own in zip(mixed.unbind(-2), target, _own(mixed, alone), strict=True):
+            some = seen[..., own, :]
+            residuals.append(((some * weight[..., own, None]).mT @ some).sub_(goal))
         squares = residuals[0].square()
         for residual in residuals[1:]:
             squares.addcmul_(residual, residual)
@@ -51,15 +55,26 @@ class TablesAboveFloor(torch.autograd.Function):
         excess = torch.relu(sums - cells).mul_(cells > 0)
         pulls = (excess > 0).to(seen.dtype).mul_(2 / deviation**2)
         twice = of_column @ pulls @ of_column.T
+        ctx.alone = alone
         ctx.save_for_backward(seen, mixed, *(residual.mul_(twice) for residual in residuals))
         return excess.sum() / 2
 
     @staticmethod
     def backward(ctx: Any, *above: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
         seen, mixed, *slopes = ctx.saved_tensors
-        by_seen, by_mixed = torch.zeros_like(seen), []
-        for slope, weight in zip(slopes, mixed.unbind(-2), strict=True):
-            along = seen @ slope
-            by_mixed.append((along * seen).sum(-1))
-            by_seen.addcmul_(along, weight[..., None])
-        return above[0] * by_seen, above[0] / 2 * torch.stack(by_mixed, -2), *[None] * 4
+        by_seen, by_mixed = torch.zeros_like(seen), torch.zeros_like(mixed)
+        for line, (slope, own) in enumerate(zip(slopes, _own(mixed, ctx.alone), strict=True)):
+            some, weight = seen[..., own, :], mixed[..., line, own]
+            along = some @ slope
+            by_mixed[..., line, own] = (along * some).sum(-1)
+            by_seen[..., own, :].addcmul_(along, weight[..., None])
+        return above[0] * by_seen, above[0] / 2 * by_mixed, *[None] * 5
+
+
+def _own(mixed: Tensor, alone: bool) -> list[slice]:  # from the function above
+    """Give the components that count for each class."""
+    classes, components = mixed.shape[-2:]
+    if not alone:
+        return [slice(None)] * classes
+    each = components // classes
+    return [slice(i * each, (i + 1) * each) for i in range(classes)]

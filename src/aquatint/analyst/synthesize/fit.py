@@ -12,8 +12,9 @@ from torch import Tensor
 
 from aquatint.analyst.synthesize.atoms import Atoms
 from aquatint.analyst.synthesize.descent import MEMORY, Descent
+from aquatint.analyst.synthesize.normalise import normalise
 from aquatint.analyst.synthesize.terms import Term
-from aquatint.analyst.synthesize.threads import one_thread
+from aquatint.analyst.synthesize.threads import one_thread, without_subnormals
 from aquatint.progress import Advance
 
 SCALES = (2, 4, 8)
@@ -24,6 +25,12 @@ the second on it is the default, and steps become fewer; docs/results/notes.md h
 FEWEST_STEPS, MOST_STEPS = 75, 960
 CLEAR = 0.0003
 """With noise of so small a share of the rows, a fit has the most steps."""
+FEWEST_ROWS = 1e-5
+"""An atom is taken to hold at least this share of the rows to begin with."""
+NEVER = -60.0
+"""The logit of another class than a component's own: 10⁻²⁶ of its rows."""
+MODERATE = 0.002
+"""With noise of a smaller share of the rows, there are twice as many components of one class."""
 PART = 512
 """So many atoms are looked at together when those parameters are added up."""
 
@@ -46,6 +53,8 @@ class Effort:
         How far components start from the product of the histograms, in log-probability.
     memory
         How much of the mean squared gradient each of Adam's steps keeps: `memory_for` the noise.
+    by_class
+        Whether each component has rows of one class of the label only, if there is a label.
     """
 
     components: int = 100
@@ -54,6 +63,7 @@ class Effort:
     rate: float = 0.1
     jitter: float = 0.7
     memory: float = MEMORY
+    by_class: bool = False
 
 
 def fit(
@@ -63,6 +73,7 @@ def fit(
     effort: Effort,
     seed: int,
     ordered: Collection[str] = (),
+    label: str | None = None,
     advance: Advance = lambda _: None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit several mixtures and average them.
@@ -82,6 +93,10 @@ def fit(
     ordered
         The columns whose atoms have an order. There, neighbours share parameters besides their own:
         what they have in common is found first, and the noise of single cells followed less.
+    label
+        A column of which every component has one atom only, if given. Components come in families
+        then, one member for each class, which share parameters as neighbours do: a rare class takes
+        from the others what its own few rows do not tell.
     advance
         Is told of each step.
 
@@ -90,24 +105,37 @@ def fit(
         Weights (K·fits,) and probabilities (K·fits, atoms) of the averaged mixture.
     """
     generator = torch.Generator().manual_seed(seed)
-    start = torch.from_numpy(np.log(np.maximum(shares, 1e-5))).float()
+    start, share = _start(shares, atoms.slices[label] if label else None)
     runs = _runs(atoms, ordered)
     covered = sum(float(part.sum()) for part in runs)
     jitter = effort.jitter / (1 + covered / atoms.total) ** 0.5
+    families = max(effort.components // len(start), 1)
 
-    def drawn(count: int) -> Tensor:
-        normal = torch.randn(effort.fits, effort.components, count, generator=generator)
-        return normal.mul_(jitter).requires_grad_()
+    def parameters(members: int, spread: float) -> list[Tensor]:
+        shape = effort.fits, members, families
+        own, shared = (
+            torch.randn(*shape, count, generator=generator).mul_(spread)
+            for count in (atoms.total, sum(map(len, runs)))
+        )
+        return [part.requires_grad_() for part in (own, shared, torch.zeros(shape))]
 
-    own, shared = drawn(atoms.total), drawn(sum(map(len, runs)))
-    sizes = torch.zeros(effort.fits, effort.components, requires_grad=True)
+    parts = [parameters(1, jitter)]
+    if label:
+        parts.append(parameters(len(start), 0.0))
+    columns = _columns(atoms)
+    levels = [start.new_zeros(effort.fits, families * len(start), c.shape[1]) for c in columns]
 
     def mixtures() -> tuple[Tensor, Tensor]:
-        logits = start + own + _spread(shared, runs)
-        return torch.softmax(sizes, -1), _softmax(logits, atoms)
+        own, shared, sizes = (sum(part) for part in zip(*parts, strict=True))
+        logits = (start + own + _spread(shared, runs)).flatten(1, 2)
+        found = []
+        for i, part in enumerate(torch.split(logits, [len(part) for part in columns], -1)):
+            probabilities, levels[i] = normalise(part, columns[i], levels[i])
+            found.append(probabilities)
+        return torch.softmax((share + sizes).flatten(1, 2), -1), torch.cat(found, -1)
 
-    descent = Descent((own, shared, sizes), effort.rate, effort.steps, effort.memory)
-    with one_thread():
+    descent = Descent([p for part in parts for p in part], effort.rate, effort.steps, effort.memory)
+    with one_thread(), without_subnormals():
         for _ in range(effort.steps):
             weights, probabilities = mixtures()
             misfits = [term(weights, probabilities, generator) for term in terms]
@@ -117,6 +145,22 @@ def fit(
         with torch.no_grad():
             weights, probabilities = mixtures()
     return (weights / effort.fits).flatten().numpy(), probabilities.flatten(0, 1).numpy()
+
+
+def _start(shares: np.ndarray, label: slice | None) -> tuple[Tensor, Tensor]:
+    """Give the logits where members of a family begin, (classes, 1, atoms), and of their weights.
+
+    Without a label a family has one member. With one, what a member has of other classes than its
+    own is too little ever to matter.
+    """
+    logits = np.log(np.maximum(shares, FEWEST_ROWS))
+    if label is None:
+        return torch.from_numpy(logits).float()[None, None], torch.zeros(1, 1)
+    count = label.stop - label.start
+    share = torch.from_numpy(logits[label].copy()).float()
+    logits = np.repeat(logits[None], count, axis=0)
+    logits[:, label] = np.where(np.eye(count) > 0, 0.0, NEVER)
+    return torch.from_numpy(logits).float()[:, None], share[:, None]
 
 
 def memory_for(noise: float) -> float:
@@ -142,6 +186,14 @@ def steps_for(noise: float) -> int:
         return max(round(Effort.steps * min(NOISE[1] / noise, 1.0)), FEWEST_STEPS)
     place = log(NOISE[0] / max(noise, CLEAR)) / log(NOISE[0] / CLEAR)
     return round(Effort.steps + (MOST_STEPS - Effort.steps) * place)
+
+
+def components_for(noise: float) -> int:
+    """Choose the number of components of one class each by the noise of a joint count.
+
+    With little noise tables tell more than half as many components for each class can hold.
+    """
+    return Effort.components * (2 if noise < MODERATE else 1)
 
 
 def _runs(atoms: Atoms, ordered: Collection[str]) -> list[Tensor]:
@@ -183,7 +235,7 @@ def _spread(shared: Tensor, runs: Sequence[Tensor]) -> Tensor:
     return torch.cat([some @ part for some, part in zip(parts, runs, strict=True)], -1)
 
 
-def _softmax(logits: Tensor, atoms: Atoms) -> Tensor:
-    """Normalise each column's atoms on their own."""
-    sizes = [s.stop - s.start for s in atoms.slices.values()]
-    return torch.cat([torch.softmax(part, -1) for part in torch.split(logits, sizes, -1)], -1)
+def _columns(atoms: Atoms) -> list[Tensor]:
+    """Give, one-hot, which column each atom belongs to, for some columns at a time."""
+    sizes = [[place.stop - place.start for _, place in part] for part in _parts(atoms)]
+    return [torch.repeat_interleave(torch.eye(len(s)), torch.tensor(s), 0) for s in sizes]

@@ -18,7 +18,13 @@ from aquatint.analyst.synthesize.balance import balance, fits
 from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.dependence import dependence
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
-from aquatint.analyst.synthesize.fit import Effort, fit, memory_for, steps_for
+from aquatint.analyst.synthesize.fit import (
+    Effort,
+    components_for,
+    fit,
+    memory_for,
+    steps_for,
+)
 from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.terms import Pairs, Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
@@ -228,20 +234,35 @@ def fit_mixture(
         raise ReleaseError(msg)
     atoms, shares = atoms_of(release)
     terms = [*_terms(release, atoms), dependence(len(release.schema.columns))]
-    chosen = effort or _effort(atoms, terms)
+    label = release.schema.label
+    counted = _counted_by(label, terms)
+    chosen = effort or _effort(atoms, terms, by_class=counted)
+    if not (counted and chosen.by_class):
+        label = None
+    if label:
+        terms = [term.by_one_class() if isinstance(term, Pairs) else term for term in terms]
     ordered = [n for n, c in release.schema.columns.items() if isinstance(c, (*RANGED, Ordered))]
     with track("fitting", chosen.steps, show=progress) as advance:
-        weights, probabilities = fit(terms, atoms, shares, chosen, seed, ordered, advance)
+        weights, probabilities = fit(terms, atoms, shares, chosen, seed, ordered, label, advance)
     return Mixture(release.schema, atoms, weights, probabilities)
 
 
-def _effort(atoms: Atoms, terms: Iterable[Term]) -> Effort:
+def _counted_by(label: str | None, terms: Iterable[Term]) -> bool:
+    """Whether pairs of columns were counted by the classes of a label."""
+    views = (term.classes for term in terms if isinstance(term, Pairs))
+    return any(view is not None and view.names == (label,) for view in views)
+
+
+def _effort(atoms: Atoms, terms: Iterable[Term], *, by_class: bool) -> Effort:
     """Spend less on a wide table, whose steps are dearer; go by the noise of the joint counts."""
-    fewer = {"fits": 2} if atoms.total > WIDE else {}
+    settings: dict[str, Any] = {"fits": 2} if atoms.total > WIDE else {}
     noise = [term.deviation for term in terms if isinstance(term, Pairs)]
     if not noise:
-        return Effort(**fewer)
-    return Effort(steps=steps_for(max(noise)), memory=memory_for(max(noise)), **fewer)
+        return Effort(**settings)
+    most = max(noise)
+    if by_class:
+        settings |= {"by_class": True, "components": components_for(most)}
+    return Effort(steps=steps_for(most), memory=memory_for(most), **settings)
 
 
 def can_mix(release: Release) -> bool:

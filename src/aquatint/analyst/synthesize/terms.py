@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -143,7 +143,8 @@ class Pairs(Term):
     """Joint counts of pairs, for each class of a common column if there is one: (classes, D, D).
 
     Every table is there twice, as it is and turned over. `cells` has the number of cells of the
-    table of each two columns, zero where none was released.
+    table of each two columns, zero where none was released. With `alone`, components have one class
+    each, come in order of the classes, and are as many for each.
     """
 
     view: View
@@ -151,6 +152,14 @@ class Pairs(Term):
     target: Tensor
     deviation: float
     cells: Tensor
+    alone: bool = False
+
+    def by_one_class(self) -> Pairs:
+        """Give the same for components of one class each, if the classes are told apart as here."""
+        view = self.classes
+        if view is None or not torch.equal(view.place, torch.arange(len(view.column))):
+            return self
+        return replace(self, alone=bool((view.atoms.diff() == 1).all()))
 
     def __call__(  # noqa: D102
         self, weights: Tensor, probabilities: Tensor, generator: torch.Generator
@@ -167,7 +176,7 @@ class Pairs(Term):
             times = len(cells) * (len(cells) - 1) / (len(columns) * (len(columns) - 1))
             cells, of_column = cells[columns][:, columns], of_column[some][:, columns]
         found: Tensor = TablesAboveFloor.apply(  # type: ignore[no-untyped-call]
-            seen, mixed, target, cells, self.deviation, of_column
+            seen, mixed, target, cells, self.deviation, of_column, self.alone
         )
         return found * times
 

@@ -1,4 +1,4 @@
-"""How many threads linear algebra may use."""
+"""How many threads linear algebra may use, and what it does with tiny numbers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def without_subnormals() -> Iterator[None]:
+    """Let this thread take numbers below 10⁻³⁸ for zero, where the processor can.
+
+    Their arithmetic is a hundred times slower. Where there is little noise, most probabilities of a
+    fit end among them: it took three times as long.
+    """
+    before = not (torch.tensor([1e-40]) * 1.0).any()
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(bool(before))
 
 
 @cache
