@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import log
+from operator import add
 
 import numpy as np
 import torch
@@ -22,7 +24,7 @@ SCALES = (2, 4, 8)
 NOISE, SHORT = (0.001, 0.004), 0.8
 """If joint counts have noise of at most the first share of the rows, Adam's memory is short; from
 the second on it is the default, and steps become fewer; docs/results/notes.md has the trials."""
-FEWEST_STEPS, MOST_STEPS = 75, 960
+FEWEST_STEPS, MOST_STEPS = 75, 880
 CLEAR = 0.0003
 """With noise of so small a share of the rows, a fit has the most steps."""
 FEWEST_ROWS = 1e-5
@@ -126,13 +128,13 @@ def fit(
     levels = [start.new_zeros(effort.fits, families * len(start), c.shape[1]) for c in columns]
 
     def mixtures() -> tuple[Tensor, Tensor]:
-        own, shared, sizes = (sum(part) for part in zip(*parts, strict=True))
+        own, shared, sizes = (reduce(add, part) for part in zip(*parts, strict=True))
         logits = (start + own + _spread(shared, runs)).flatten(1, 2)
         found = []
         for i, part in enumerate(torch.split(logits, [len(part) for part in columns], -1)):
             probabilities, levels[i] = normalise(part, columns[i], levels[i])
             found.append(probabilities)
-        return torch.softmax((share + sizes).flatten(1, 2), -1), torch.cat(found, -1)
+        return torch.softmax((share + sizes).flatten(1, 2), -1), _beside(found)
 
     descent = Descent([p for part in parts for p in part], effort.rate, effort.steps, effort.memory)
     with one_thread(), without_subnormals():
@@ -232,7 +234,12 @@ def _parts(atoms: Atoms) -> list[list[tuple[str, slice]]]:
 def _spread(shared: Tensor, runs: Sequence[Tensor]) -> Tensor:
     """Give each atom what the runs that it is in share."""
     parts = torch.split(shared, [len(part) for part in runs], -1)
-    return torch.cat([some @ part for some, part in zip(parts, runs, strict=True)], -1)
+    return _beside([some @ part for some, part in zip(parts, runs, strict=True)])
+
+
+def _beside(parts: Sequence[Tensor]) -> Tensor:
+    """Put parts side by side; one alone is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), -1)
 
 
 def _columns(atoms: Atoms) -> list[Tensor]:
