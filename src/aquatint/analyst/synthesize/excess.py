@@ -71,7 +71,7 @@ class TablesAboveFloor(torch.autograd.Function):
         return above[0] * by_seen, above[0] / 2 * by_mixed, *[None] * 5
 
 
-def _own(mixed: Tensor, alone: bool) -> list[slice]:  # from the function above
+def _own(mixed: Tensor, alone: bool) -> list[slice]:
     """Give the components that count for each class."""
     classes, components = mixed.shape[-2:]
     if not alone:
