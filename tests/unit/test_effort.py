@@ -20,6 +20,7 @@ from aquatint.analyst.synthesize.fit import (
     memory_for,
     steps_for,
 )
+from aquatint.table_plan import MANY_COLUMNS
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-9, NOISE[0]])
@@ -57,18 +58,19 @@ def test_the_stronger_the_noise_the_fewer_the_steps(noise, steps):
     assert steps_for(noise) == steps
 
 
-def efforts(monkeypatch, epsilon, rows):
+def efforts(monkeypatch, epsilon, rows, columns=2):
     """Give the effort that a release of so many made-up rows is fitted with by default."""
+    names = [*(f"c{i}" for i in range(columns)), "y"]
     schema = aq.Schema.from_dict(
         {
             "name": "x",
             "label": "y",
             "privacy": {"protects": "add or remove one row"},
-            "columns": {name: {"kind": "boolean"} for name in "aby"},
+            "columns": {name: {"kind": "boolean"} for name in names},
         }
     )
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.random((rows, 3)) < 0.5, columns=list("aby"))
+    frame = pd.DataFrame(rng.random((rows, len(names))) < 0.5, columns=names)
     release = aq.sketch(frame, schema, epsilon=epsilon, delta=1e-6, simulate=0, progress=False)
     seen = []
 
@@ -78,15 +80,24 @@ def efforts(monkeypatch, epsilon, rows):
 
     monkeypatch.setattr(mixture, "fit", spy)
     mixture.fit_mixture(release, progress=False)
-    return seen
+    return seen[0], release
 
 
 def test_a_release_is_fitted_by_its_own_noise(monkeypatch):
-    (precise,) = efforts(monkeypatch, 8.0, 20_000)
-    (vague,) = efforts(monkeypatch, 0.1, 300)
+    precise, _ = efforts(monkeypatch, 8.0, 20_000)
+    vague, _ = efforts(monkeypatch, 0.1, 300)
     assert precise.steps > Effort.steps
     assert precise.memory == pytest.approx(SHORT)
     assert (vague.steps, vague.memory) == (FEWEST_STEPS, pytest.approx(MEMORY))
+
+
+def test_in_a_wide_table_steps_go_by_the_noise_of_the_columns_by_label(monkeypatch):
+    """They have two thirds of the joint counts' share, and far less noise than 1,225 pairs."""
+    effort, release = efforts(monkeypatch, 1.0, 5_000, columns=MANY_COLUMNS)
+    noise = {b.name: b.deviations[0] / release.count for b in release.blocks}
+    few = steps_for(noise["pairs by label"])
+    assert few < effort.steps == steps_for(noise["columns by label"])
+    assert effort.memory == memory_for(noise["columns by label"])
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from aquatint.analyst.synthesize.fit import (
     steps_for,
 )
 from aquatint.analyst.synthesize.store import add_up, are_shares
-from aquatint.analyst.synthesize.terms import Pairs, Term, terms_of
+from aquatint.analyst.synthesize.terms import Pairs, Singles, Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
 from aquatint.columns import RANGED, Ordered
 from aquatint.errors import ReleaseError
@@ -254,15 +254,33 @@ def _counted_by(label: str | None, terms: Iterable[Term]) -> bool:
 
 
 def _effort(atoms: Atoms, terms: Iterable[Term], *, by_class: bool) -> Effort:
-    """Spend less on a wide table, whose steps are dearer; go by the noise of the joint counts."""
+    """Spend less on a wide table, whose steps are dearer; go by the noise of the joint counts.
+
+    Where columns are counted by the classes of a label as well, steps go by the noise of what has
+    most of the budget, the pairs or these. A block of s sets with a part β of it has noise in
+    proportion to √(s/β).
+    """
     settings: dict[str, Any] = {"fits": 2} if atoms.total > WIDE else {}
-    noise = [term.deviation for term in terms if isinstance(term, Pairs)]
-    if not noise:
+    terms = list(terms)
+    pairs = [(term.deviation, term.sets) for term in terms if isinstance(term, Pairs)]
+    columns = [
+        (float(term.deviation.max()), term.sets)
+        for term in terms
+        if isinstance(term, Singles) and term.classes is not None and term.sets
+    ]
+    if not pairs:
         return Effort(**settings)
-    most = max(noise)
+    most = max(pairs)[0]
     if by_class:
         settings |= {"by_class": True, "components": components_for(most)}
+    if _budget(columns) > _budget(pairs):
+        most = max(columns)[0]
     return Effort(steps=steps_for(most), memory=memory_for(most), **settings)
+
+
+def _budget(counts: Iterable[tuple[float, int]]) -> float:
+    """Add up, in some unit, what was spent on blocks of such noise and numbers of sets."""
+    return sum(sets / noise**2 for noise, sets in counts)
 
 
 def can_mix(release: Release) -> bool:

@@ -120,12 +120,16 @@ def view_of(part: Marginals, atoms: Atoms, columns: tuple[str, ...]) -> View:
 
 @dataclass(frozen=True)
 class Singles(Term):
-    """Histograms, or the rows of histograms per class of a common column: shape (classes, D)."""
+    """Histograms, or the rows of histograms per class of a common column: shape (classes, D).
+
+    `sets` says how many sets were counted for it: none where it follows from pairs.
+    """
 
     view: View
     classes: View | None
     target: Tensor
     deviation: Tensor
+    sets: int = 0
 
     def __call__(  # noqa: D102
         self,
@@ -153,6 +157,11 @@ class Pairs(Term):
     deviation: float
     cells: Tensor
     alone: bool = False
+
+    @property
+    def sets(self) -> int:
+        """How many pairs were counted."""
+        return int((self.cells > 0).sum()) // 2
 
     def by_one_class(self) -> Pairs:
         """Give the same for components of one class each, if the classes are told apart as here."""
@@ -274,7 +283,8 @@ def _singles(tables: Tables, names: tuple[str, ...], deviation: float, atoms: At
         {n: slice(int(a), int(a) + k) for n, a, k in zip(names, starts, sizes, strict=False)},
     )
     spread = deviation * np.sqrt(np.concatenate(cells))
-    return Singles(view, None, _tensor(np.concatenate(sums)[None]), _tensor(spread[None]))
+    target = _tensor(np.concatenate(sums)[None])
+    return Singles(view, None, target, _tensor(spread[None]), len(names))
 
 
 def _by_common(
@@ -295,7 +305,7 @@ def _by_common(
     lines = [t if s[0] == common else t.T for s, t in zip(pairs, counts, strict=True)]
     target = _tensor(np.concatenate(lines, 1))
     view, classes = view_of(part, atoms, names), view_of(part, atoms, (common,))
-    return Singles(view, classes, target, torch.full_like(target, deviation))
+    return Singles(view, classes, target, torch.full_like(target, deviation), len(names))
 
 
 def _pairs(
