@@ -54,6 +54,7 @@ bench-tables: $(BENCH) $(PEERS)/.ready ## synthetic tables beside AIM, MST and t
 	$(TABLES) mixture
 	$(TABLES) marginals
 	$(TABLES) development
+	$(TABLES) unseen
 	$(TABLES) papers
 	$(TABLES) render
 

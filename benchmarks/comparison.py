@@ -1,4 +1,4 @@
-"""Aquatint beside AIM and MST, on Adult and on the development tables.
+"""Aquatint beside AIM and MST, on Adult, on the development tables and on unseen ones.
 
 All get the same rows and the same cells: the bins that the default plan settles on without a guess
 of the number of rows, 32 at most. The peers get them as declared edges.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 from datasets import NotHereError, data_file, evaluation_json, load, schema_toml
-from development import TABLES
+from development import TABLES, Table
 from runs import DELTA, Found, Job, Log, RunError, Settings, call, read_stats, run_all
 from scoring import Scorer, find_scorer, without_bins
+from unseen import UNSEEN
 
 from aquatint.schema import Schema
 from aquatint.table_plan import plan
@@ -181,14 +183,23 @@ def adult(asked: argparse.Namespace, log: Log) -> int:
 
 def development(asked: argparse.Namespace, log: Log) -> int:
     """Compare on the tables that the defaults were chosen on."""
+    return _several(asked, log, TABLES)
+
+
+def unseen(asked: argparse.Namespace, log: Log) -> int:
+    """Compare on tables that had no say in any default."""
+    return _several(asked, log, UNSEEN)
+
+
+def _several(asked: argparse.Namespace, log: Log, tables: Mapping[str, Callable[[], Table]]) -> int:
     found = []
-    for name in asked.tables or TABLES:
+    for name in asked.tables or tables:
         try:
-            table = TABLES[name]()
+            table = tables[name]()
         except NotHereError as absent:
             print(f"{name}: {absent}")
             continue
         bench = prepare(asked, name, table.train, table.test, without_bins(table.schema))
         peers = None if asked.import_peers is None else asked.import_peers / name
-        found += jobs(asked, bench, "development", peers)
+        found += jobs(asked, bench, asked.part, peers)
     return run_all(log, found, SHOW, again=asked.again)

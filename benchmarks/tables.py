@@ -5,6 +5,7 @@
     python benchmarks/tables.py mixture         # the papers' mixture of Gaussians
     python benchmarks/tables.py marginals       # DP-HP's α-way marginals
     python benchmarks/tables.py development     # the tables that the defaults were chosen on
+    python benchmarks/tables.py unseen          # tables that had no say in any default
     python benchmarks/tables.py render          # write the page of the docs from the results
 
 Every run is a line in benchmarks/results/tables-PART.jsonl, known by its settings. A run that is
@@ -50,6 +51,7 @@ PARTS = {
     "development": Part(
         comparison.development, ("real", "auto"), _PEERS, comparison.DEVELOPMENT_EPSILONS
     ),
+    "unseen": Part(comparison.unseen, ("real", "auto", "aim"), _PEERS),
 }
 QUICK = {"rows": 1000, "runs": 1, "train_rows": 1000, "subsets": 20, "rounds": 4}
 
@@ -63,8 +65,8 @@ def read_words() -> argparse.Namespace:
     add = parser.add_argument
     add("--runs", type=int, default=3, help="runs of each method, seeds 0, 1, …")
     add("--methods", nargs="+", choices=[*_PEERS, *papers.METHODS[1:]])
-    add("--tables", nargs="+", help="only these, for papers, marginals and development")
-    add("--epsilon", nargs="+", type=float, help="for adult, marginals and development")
+    add("--tables", nargs="+", help="only these, where a part has several")
+    add("--epsilon", nargs="+", type=float, help="for adult, marginals, development and unseen")
     add("--rows", type=int, help="look at so many rows only")
     add("--quick", action="store_true", help="one run of everything on 1,000 rows")
     add("--again", action="store_true", help="make runs anew that are there already")

@@ -59,9 +59,9 @@ MANY_COLUMNS = 50
 its own too,"""
 LABEL_MERGE = 5.0
 """over groups of so many standard deviations,"""
-CLASSES_SHARE, MANY_SHARE = 1 / 3, 2 / 3
-"""with so much of the joint counts' share: where classes, and where columns are many;
-docs/results/notes.md has the trials."""
+CLASSES_SHARE, MOST_SHARE, MANY_SHARE = 1 / 3, 1 / 2, 2 / 3
+"""with so much of the joint counts' share: where classes are many, where they are too many for
+pairs by label, and where columns are many; docs/results/notes.md has the trials."""
 
 
 def plan(schema: Schema) -> Plan:
@@ -77,18 +77,19 @@ def plan(schema: Schema) -> Plan:
         raise PlanError(msg)
     ranged = {n: c for n, c in schema.columns.items() if isinstance(c, RANGED)}
     settled = schema.with_bins({n: _edges(c) for n, c in ranged.items()})
-    cells = settled.cells()
+    cells, label = settled.cells(), settled.label
+    classes = None if label in ranged and cells[label] > MOST_CLASSES else label
     joint = {name: count for name, count in cells.items() if count <= WIDE_COLUMN}
     free = {n: settled.columns[n] for n, c in ranged.items() if c.bins is None}
     for bins in BINS:
         groups = {n: _coarser(c, bins) for n, c in free.items() if n in joint}
         counted = joint | {name: max(group) + 1 for name, group in groups.items()}
-        if _joint_cells(counted, settled.label) <= MOST_CELLS:
+        if _joint_cells(counted, classes) <= MOST_CELLS:
             coarse = {n: group for n, group in groups.items() if counted[n] < joint[n]}
-            found = _joint_blocks(joint, settled.label, coarse)
+            found = _joint_blocks(joint, classes, coarse)
             break
     else:
-        found = _label_pairs(joint, settled.label)
+        found = _label_pairs(joint, label)
     return Plan(settled, _table_blocks(settled, cells, found), rebalance=bool(found))
 
 
@@ -175,12 +176,14 @@ def _joint_blocks(
     pairs = list(combinations(cells, 2))
     if not pairs:
         return []
-    if label is None or cells.get(label, MOST_CLASSES + 1) > MOST_CLASSES or len(cells) < 3:
+    if label is None or label not in cells or len(cells) < 3:
         return [block("pairs", pairs)]
-    found = [block("pairs by label", [(a, b, label) for a, b in pairs if label not in (a, b)])]
+    others, found = [pair for pair in pairs if label not in pair], []
     if cells[label] > FEW_CLASSES:
         # A pair that is added up over many classes is noisy: it is counted on its own too.
-        found.insert(0, block("pairs", [pair for pair in pairs if label not in pair]))
+        found.append(block("pairs", others))
+    if cells[label] <= MOST_CLASSES:
+        found.append(block("pairs by label", [(*pair, label) for pair in others]))
     share = _label_share(len(cells), cells[label])
     if share:
         # What one column tells of the label drowns in many pairs, or many classes, of coarse cells.
@@ -194,6 +197,8 @@ def _label_share(columns: int, classes: int) -> float:
     """Say which part of the joint counts' share goes to each column with the label alone."""
     if columns >= MANY_COLUMNS:
         return MANY_SHARE
+    if classes > MOST_CLASSES:
+        return MOST_SHARE
     return CLASSES_SHARE if classes > FEW_CLASSES else 0.0
 
 

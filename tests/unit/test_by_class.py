@@ -7,6 +7,7 @@ import pytest
 import aquatint as aq
 from aquatint.analyst.synthesize import mixture
 from aquatint.analyst.synthesize.atoms import Atoms
+from aquatint.analyst.synthesize.effort import MANY_CLASSES, MOST_CLASSES
 from aquatint.analyst.synthesize.fit import Effort, fit
 from aquatint.features import pairs
 from aquatint.planning import Plan, PlannedBlock
@@ -108,3 +109,34 @@ def test_a_label_of_more_classes_than_components_has_one_for_each():
     weights, found = fit((), atoms, np.full(5, 0.2), Effort(3, 0, 1), 0, (), "y")
     np.testing.assert_allclose(found, np.eye(5), atol=1e-20)
     np.testing.assert_allclose(weights, 0.2, rtol=1e-6)
+
+
+def many(classes, rows=4000):
+    """Give a release of a label with so many classes, each of which has a value of its own."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, classes, rows)
+    columns = {"a": {"kind": "integer", "bounds": [0, classes - 1]}, "b": {"kind": "boolean"}}
+    columns["y"] = {"kind": "categorical", "categories": [f"k{i}" for i in range(classes)]}
+    protects = {"protects": "replace one row"}
+    schema = aq.Schema.from_dict(
+        {"name": "x", "label": "y", "privacy": protects, "columns": columns}
+    )
+    frame = pd.DataFrame({"a": label, "b": label % 2 == 0, "y": [f"k{i}" for i in label]})
+    return aq.sketch(frame, schema, epsilon=8, delta=1e-6, simulate=0, progress=False)
+
+
+def test_many_classes_are_told_apart_by_the_columns_counted_with_the_label_alone():
+    release = many(MANY_CLASSES + 4)
+    assert [b.name for b in release.blocks] == ["columns", "columns by label", "pairs"]
+    model = mixture.fit_mixture(release, progress=False)
+    held = of_label(model)
+    np.testing.assert_allclose(held.max(1), 1, atol=1e-6)
+    assert len(held) == 8 * (200 // (MANY_CLASSES + 4)) * (MANY_CLASSES + 4)
+    drawn = model.sample(2000, seed=0)
+    assert np.mean("k" + drawn["a"].astype(str) == drawn["y"]) > 0.9
+
+
+def test_more_classes_than_there_could_be_families_for_share_components():
+    held = of_label(mixture.fit_mixture(many(MOST_CLASSES + 1), progress=False))
+    assert len(held) == 800
+    assert held.max(1).min() < 0.99, "some component has rows of several classes"

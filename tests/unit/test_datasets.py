@@ -16,6 +16,8 @@ from aquatint.schema import Schema
 datasets = fetch("datasets")
 development = fetch("development")
 peers = fetch("peers")
+unseen = fetch("unseen")
+TABLES = development.TABLES | unseen.UNSEEN
 
 
 def encode(frame, schema):
@@ -151,9 +153,13 @@ def test_discretised_adult_is_all_codes():
     assert set(table.train["age"]) <= set(map(str, range(16)))
 
 
-@pytest.mark.parametrize("name", development.TABLES)
-def test_development_tables_are_what_their_schemas_say(name, tmp_path):
-    table = loaded(development.TABLES[name])
+def test_no_unseen_table_is_a_development_table():
+    assert len(TABLES) == len(development.TABLES) + len(unseen.UNSEEN)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_what_their_schemas_say(name, tmp_path):
+    table = loaded(TABLES[name])
     assert name not in datasets.PUBLISHED
     datasets.write_table(tmp_path, *table)
     assert Schema.from_toml(tmp_path / "schema.toml") == table.schema

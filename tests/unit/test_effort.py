@@ -7,19 +7,20 @@ import pytest
 import aquatint as aq
 from aquatint.analyst.synthesize import mixture
 from aquatint.analyst.synthesize.descent import MEMORY
-from aquatint.analyst.synthesize.fit import (
+from aquatint.analyst.synthesize.effort import (
+    CAUTION,
     CLEAR,
     FEWEST_STEPS,
+    MANY_CLASSES,
     MODERATE,
     MOST_STEPS,
     NOISE,
     SHORT,
-    Effort,
     components_for,
-    fit,
     memory_for,
     steps_for,
 )
+from aquatint.analyst.synthesize.fit import Effort, fit
 from aquatint.table_plan import MANY_COLUMNS
 
 
@@ -95,7 +96,7 @@ def test_in_a_wide_table_steps_go_by_the_noise_of_the_columns_by_label(monkeypat
     """They have two thirds of the joint counts' share, and far less noise than 1,225 pairs."""
     effort, release = efforts(monkeypatch, 1.0, 5_000, columns=MANY_COLUMNS)
     noise = {b.name: b.deviations[0] / release.count for b in release.blocks}
-    told = mixture.CAUTION * noise["columns by label"]
+    told = CAUTION * noise["columns by label"]
     assert steps_for(noise["pairs by label"]) < effort.steps == steps_for(told)
     assert effort.memory == memory_for(told)
 
@@ -105,4 +106,9 @@ def test_in_a_wide_table_steps_go_by_the_noise_of_the_columns_by_label(monkeypat
     [(0.0, 200), (0.99 * MODERATE, 200), (MODERATE, 100), (1.0, 100)],
 )
 def test_with_little_noise_each_class_has_twice_as_many_components(noise, components):
-    assert components_for(noise) == components
+    assert components_for(noise, 2) == components
+
+
+def test_so_has_each_of_many_classes():
+    assert components_for(1.0, MANY_CLASSES) == 100
+    assert components_for(1.0, MANY_CLASSES + 1) == 200

@@ -29,6 +29,7 @@ from aquatint.table_plan import (
     MOST_CLASSES,
     MOST_FIRST,
     MOST_FIRST_WIDE,
+    MOST_SHARE,
     WIDE_COLUMN,
     plan,
     rebalanced,
@@ -137,10 +138,19 @@ def test_with_more_classes_the_pairs_are_counted_on_their_own_too(number):
 
 
 @pytest.mark.parametrize("number", [MOST_CLASSES + 1, 40, WIDE_COLUMN])
-def test_a_label_of_many_classes_is_a_column_like_the_others(number):
+def test_a_label_of_many_classes_is_counted_with_each_column_alone(number):
     made = plan(labelled(3, classes(number)))
-    assert names(made) == ["count", "columns", "pairs"]
+    assert names(made) == ["count", "columns", "columns by label", "pairs"]
     assert all_sets(made) == Counter(map(frozenset, combinations(made.schema.columns, 2)))
+    alone, pairs = (by_name(made, name) for name in names(made)[2:])
+    assert alone.share == pytest.approx(pairs.share)
+    assert not any("y" in s for s in pairs.map.sets)
+
+
+def test_a_label_with_a_range_of_many_cells_is_a_column_like_the_others():
+    made = plan(labelled(3, {"kind": "numeric", "bounds": [0, 1]}))
+    assert all_sets(made) == Counter(map(frozenset, combinations(made.schema.columns, 2)))
+    assert names(made) == ["count", "columns", "pairs"]
 
 
 def test_a_label_too_wide_for_pairs_leaves_the_other_pairs():
@@ -308,7 +318,8 @@ def test_a_wide_table_gets_coarser_joint_counts_and_then_the_label_only():
         (MANY_COLUMNS - 1, MOST_CLASSES, CLASSES_SHARE),
         (MANY_COLUMNS, 2, MANY_SHARE),
         (MANY_COLUMNS, MOST_CLASSES, MANY_SHARE),
-        (MANY_COLUMNS, MOST_CLASSES + 1, None),
+        (3, MOST_CLASSES + 1, MOST_SHARE),
+        (MANY_COLUMNS, MOST_CLASSES + 1, MANY_SHARE),
     ],
 )
 def test_with_many_columns_or_classes_each_is_counted_with_the_label_on_its_own_too(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import log
 from operator import add
 
 import numpy as np
@@ -21,18 +20,10 @@ from aquatint.progress import Advance
 
 SCALES = (2, 4, 8)
 """Neighbouring atoms of a column with an order also share parameters, in runs of these lengths."""
-NOISE, SHORT = (0.001, 0.004), 0.8
-"""If joint counts have noise of at most the first share of the rows, Adam's memory is short; from
-the second on it is the default, and steps become fewer; docs/results/notes.md has the trials."""
-FEWEST_STEPS, MOST_STEPS = 75, 880
-CLEAR = 0.0003
-"""With noise of so small a share of the rows, a fit has the most steps."""
 FEWEST_ROWS = 1e-5
 """An atom is taken to hold at least this share of the rows to begin with."""
 NEVER = -60.0
 """The logit of another class than a component's own: 10⁻²⁶ of its rows."""
-MODERATE = 0.002
-"""With noise of a smaller share of the rows, there are twice as many components of one class."""
 PART = 512
 """So many atoms are looked at together when those parameters are added up."""
 
@@ -46,7 +37,7 @@ class Effort:
     components
         K, the products in one fit.
     steps
-        The gradient steps of a fit: `steps_for` the noise.
+        The gradient steps of a fit: `effort.steps_for` the noise.
     fits
         Fits from different starts, side by side, then averaged: their components are put together.
     rate
@@ -54,7 +45,8 @@ class Effort:
     jitter
         How far components start from the product of the histograms, in log-probability.
     memory
-        How much of the mean squared gradient each of Adam's steps keeps: `memory_for` the noise.
+        How much of the mean squared gradient each of Adam's steps keeps: `effort.memory_for` the
+        noise.
     by_class
         Whether each component has rows of one class of the label only, if there is a label.
     """
@@ -163,39 +155,6 @@ def _start(shares: np.ndarray, label: slice | None) -> tuple[Tensor, Tensor]:
     logits = np.repeat(logits[None], count, axis=0)
     logits[:, label] = np.where(np.eye(count) > 0, 0.0, NEVER)
     return torch.from_numpy(logits).float()[:, None], share[:, None]
-
-
-def memory_for(noise: float) -> float:
-    """Choose Adam's memory by the noise of a joint count, as a share of the rows.
-
-    A table that reaches its noise floor stops pulling, and its gradients are gone at once. A long
-    memory holds the steps down by what they were. Where noise is small that leaves sharp tables
-    unfitted; where it is large it keeps a fit from following the noise.
-    """
-    low, high = NOISE
-    place = log(min(max(noise, low), high) / low) / log(high / low)
-    return float(1 - (1 - SHORT) ** (1 - place) * (1 - MEMORY) ** place)
-
-
-def steps_for(noise: float) -> int:
-    """Choose the number of steps by the noise of a joint count, as a share of the rows.
-
-    A fit finds first what many tables have in common, and the noise of each one later: the
-    stronger the noise, the earlier it is best to stop. Where there is hardly any, more steps still
-    find more.
-    """
-    if noise >= NOISE[0]:
-        return max(round(Effort.steps * min(NOISE[1] / noise, 1.0)), FEWEST_STEPS)
-    place = log(NOISE[0] / max(noise, CLEAR)) / log(NOISE[0] / CLEAR)
-    return round(Effort.steps + (MOST_STEPS - Effort.steps) * place)
-
-
-def components_for(noise: float) -> int:
-    """Choose the number of components of one class each by the noise of a joint count.
-
-    With little noise tables tell more than half as many components for each class can hold.
-    """
-    return Effort.components * (2 if noise < MODERATE else 1)
 
 
 def _runs(atoms: Atoms, ordered: Collection[str]) -> list[Tensor]:

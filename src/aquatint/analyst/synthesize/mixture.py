@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,11 @@ from aquatint.analyst.synthesize.atoms import Atoms, atoms_of
 from aquatint.analyst.synthesize.balance import balance, fits
 from aquatint.analyst.synthesize.decode import decode
 from aquatint.analyst.synthesize.dependence import dependence
+from aquatint.analyst.synthesize.effort import effort_for, told_apart
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
-from aquatint.analyst.synthesize.fit import (
-    Effort,
-    components_for,
-    fit,
-    memory_for,
-    steps_for,
-)
+from aquatint.analyst.synthesize.fit import Effort, fit
 from aquatint.analyst.synthesize.store import add_up, are_shares
-from aquatint.analyst.synthesize.terms import Pairs, Singles, Term, terms_of
+from aquatint.analyst.synthesize.terms import Pairs, Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
 from aquatint.columns import RANGED, Ordered
 from aquatint.errors import ReleaseError
@@ -36,12 +31,6 @@ from aquatint.progress import track
 from aquatint.release.histograms import noisy_leaves, unscaled
 from aquatint.release.model import Release
 from aquatint.schema import Schema
-
-WIDE = 600
-"""A table with more atoms than this is fitted with fewer components."""
-CAUTION = 2.0
-"""Where steps go by the noise of columns by label, it is taken to be so many times what it is: with
-twice the steps, sparse columns follow it; docs/results/notes.md has the trials."""
 
 
 @dataclass(frozen=True)
@@ -238,9 +227,9 @@ def fit_mixture(
     atoms, shares = atoms_of(release)
     terms = [*_terms(release, atoms), dependence(len(release.schema.columns))]
     label = release.schema.label
-    counted = _counted_by(label, terms)
-    chosen = effort or _effort(atoms, terms, by_class=counted)
-    if not (counted and chosen.by_class):
+    classes = told_apart(label, terms, atoms)
+    chosen = effort or effort_for(atoms, terms, classes)
+    if not (classes and chosen.by_class):
         label = None
     if label:
         terms = [term.by_one_class() if isinstance(term, Pairs) else term for term in terms]
@@ -248,42 +237,6 @@ def fit_mixture(
     with track("fitting", chosen.steps, show=progress) as advance:
         weights, probabilities = fit(terms, atoms, shares, chosen, seed, ordered, label, advance)
     return Mixture(release.schema, atoms, weights, probabilities)
-
-
-def _counted_by(label: str | None, terms: Iterable[Term]) -> bool:
-    """Whether pairs of columns were counted by the classes of a label."""
-    views = (term.classes for term in terms if isinstance(term, Pairs))
-    return any(view is not None and view.names == (label,) for view in views)
-
-
-def _effort(atoms: Atoms, terms: Iterable[Term], *, by_class: bool) -> Effort:
-    """Spend less on a wide table, whose steps are dearer; go by the noise of the joint counts.
-
-    Where columns are counted by the classes of a label as well, steps go by the noise of what has
-    most of the budget, the pairs or these. A block of s sets with a part β of it has noise in
-    proportion to √(s/β).
-    """
-    settings: dict[str, Any] = {"fits": 2} if atoms.total > WIDE else {}
-    terms = list(terms)
-    pairs = [(term.deviation, term.sets) for term in terms if isinstance(term, Pairs)]
-    columns = [
-        (float(term.deviation.max()), term.sets)
-        for term in terms
-        if isinstance(term, Singles) and term.classes is not None and term.sets
-    ]
-    if not pairs:
-        return Effort(**settings)
-    most = max(pairs)[0]
-    if by_class:
-        settings |= {"by_class": True, "components": components_for(most)}
-    if _budget(columns) > _budget(pairs):
-        most = CAUTION * max(columns)[0]
-    return Effort(steps=steps_for(most), memory=memory_for(most), **settings)
-
-
-def _budget(counts: Iterable[tuple[float, int]]) -> float:
-    """Add up, in some unit, what was spent on blocks of such noise and numbers of sets."""
-    return sum(sets / noise**2 for noise, sets in counts)
 
 
 def can_mix(release: Release) -> bool:
