@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import aquatint as aq
 from aquatint.analyst.synthesize import mixture
 from aquatint.analyst.synthesize.atoms import Atoms
 from aquatint.analyst.synthesize.effort import MANY_CLASSES, MOST_CLASSES
-from aquatint.analyst.synthesize.fit import Effort, fit
+from aquatint.analyst.synthesize.fit import Effort, _held, fit
 from aquatint.features import pairs
 from aquatint.planning import Plan, PlannedBlock
 
@@ -140,3 +141,9 @@ def test_more_classes_than_there_could_be_families_for_share_components():
     held = of_label(mixture.fit_mixture(many(MOST_CLASSES + 1), progress=False))
     assert len(held) == 800
     assert held.max(1).min() < 0.99, "some component has rows of several classes"
+
+
+def test_a_rare_class_goes_more_slowly_from_its_family():
+    share = torch.log(torch.tensor([[0.8], [0.15], [0.05]]))
+    expected = [1.0, (3 * 0.15) ** 0.5, (3 * 0.05) ** 0.5]
+    assert _held(share).flatten().tolist() == pytest.approx(expected)

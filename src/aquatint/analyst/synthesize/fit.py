@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
 import torch
@@ -118,9 +116,15 @@ def fit(
         parts.append(parameters(len(start), 0.0))
     columns = _columns(atoms)
     levels = [start.new_zeros(effort.fits, families * len(start), c.shape[1]) for c in columns]
+    held = _held(share)
 
     def mixtures() -> tuple[Tensor, Tensor]:
-        own, shared, sizes = (reduce(add, part) for part in zip(*parts, strict=True))
+        own, shared, sizes = parts[0]
+        if label:
+            members = parts[1]
+            own = own + held[..., None] * members[0]
+            shared = shared + held[..., None] * members[1]
+            sizes = sizes + members[2]
         logits = (start + own + _spread(shared, runs)).flatten(1, 2)
         found = []
         for i, part in enumerate(torch.split(logits, [len(part) for part in columns], -1)):
@@ -155,6 +159,16 @@ def _start(shares: np.ndarray, label: slice | None) -> tuple[Tensor, Tensor]:
     logits = np.repeat(logits[None], count, axis=0)
     logits[:, label] = np.where(np.eye(count) > 0, 0.0, NEVER)
     return torch.from_numpy(logits).float()[:, None], share[:, None]
+
+
+def _held(share: Tensor) -> Tensor:
+    """Say how far members of each class go from their family, (classes, 1), by its log-share.
+
+    A class with less than its even part of the rows has less to say against the same noise: its
+    parameters count by the root of what it has of that part, so that they are fitted more slowly.
+    """
+    even = torch.softmax(share, 0) * len(share)
+    return even.clamp(max=1.0).sqrt()
 
 
 def _runs(atoms: Atoms, ordered: Collection[str]) -> list[Tensor]:
