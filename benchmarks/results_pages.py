@@ -140,7 +140,8 @@ NO_SAY = """\
 
 {count} tables of two packages (`benchmarks/unseen.py`) that had not been used before; the list was
 drawn up before anything was run on them. ε = 1, `auto` three times and AIM once. No setting was
-chosen by them, though earlier figures of theirs had been seen when the last ones were. Some were part of one trial that changed nothing ([notes](notes.md#unseen-tables)).
+chosen by them, though earlier figures of theirs had been seen when the last settings were. Some
+were part of one trial that changed nothing ([notes](notes.md#unseen-tables)).
 AIM's fit did not converge on wa_churn, and did not end in time where it has no row.
 {verdict}
 """
