@@ -252,7 +252,7 @@ def _gaussian_alone(schema: Schema, place: Place) -> aq.Plan:
 
 
 def _letters(schema: Schema, place: Place, view: PublicNetwork) -> aq.Plan:
-    return aq.dp_mepf(schema, letters_resnet(place), gaussian=view)
+    return aq.dp_mepf(schema, letters_resnet(place), gaussian=view, gaussian_share=0.7)
 
 
 def _layers(schema: Schema, place: Place, view: PublicNetwork) -> aq.Plan:
