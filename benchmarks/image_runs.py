@@ -18,6 +18,7 @@ import numpy as np
 from image_data import ImageSet, inception
 from image_tasks import METHODS, PARTS, TINY, Part, Place, images_of, schema_of, summed
 from runs import DELTA, Found, Job, Log, Settings, run_all
+from torch import Tensor
 
 import aquatint as aq
 from aquatint.accounting import gaussian_epsilon, gaussian_mu, left
@@ -28,7 +29,7 @@ from aquatint.curator.finishing import finish
 from aquatint.curator.sums import PrivateSum
 from aquatint.evaluate.images.data import Images
 from aquatint.evaluate.images.downstream import accuracies, papers_mean
-from aquatint.evaluate.images.fid import IMAGES, Features, Frechet, fid
+from aquatint.evaluate.images.fid import IMAGES, Features, fid, frechet, moments
 from aquatint.evaluate.images.inception import Inception
 from aquatint.evaluate.images.recipes import choose
 from aquatint.image_files import ImageBatch, contact_sheet
@@ -179,18 +180,12 @@ def scores(
     if (mean := papers_mean(told)) is not None:
         found["mean"] = round(mean, 4)
     if chosen.fid:
-        seen = _fid(images, drawn, place, test)
+        real = Images("real", images.x_train, names[images.y_train])
+        count = min(IMAGES, len(images.x_test), len(drawn.pixels))
+        seen = fid(real, synthetic, _features(place), test=test, images=count)
         found |= {"fid": seen.value, "fid_sanity": seen.sanity, "fid_images": seen.images}
     notes = sorted({f"{score.classifier} {score.note}" for score in told if score.note})
     return found | ({"notes": notes} if notes else {})
-
-
-def _fid(images: ImageSet, drawn: ImageBatch, place: Place, test: Images | None = None) -> Frechet:
-    """Measure FID between drawn and training images."""
-    real = Images("real", images.x_train, np.array(images.classes)[images.y_train])
-    count = min(IMAGES, len(images.x_test), len(drawn.pixels))
-    synthetic = Images("synthetic", drawn.pixels, drawn.labels)
-    return fid(real, synthetic, _features(place), test=test, images=count)
 
 
 @dataclass
@@ -201,13 +196,23 @@ class Looks:
     place: Place
     found: dict[int, float] = field(default_factory=dict)
     seconds: float = 0.0
+    kept: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     def __call__(self, step: int, model: ImageNetwork) -> None:
         """Look at a model."""
         begun = perf_counter()
-        drawn = model.sample(min(IMAGES, len(self.images.x_test)), seed=0, device=self.place.device)
-        self.found[step] = _fid(self.images, drawn, self.place).value
+        count = min(IMAGES, len(self.images.x_test))
+        drawn = model.sample(count, seed=0, device=self.place.device)
+        synthetic = moments(Images("drawn", drawn.pixels, drawn.labels), _features(self.place))
+        self.found[step] = frechet(self.real(count), synthetic)
         self.seconds += perf_counter() - begun
+
+    def real(self, count: int) -> tuple[Tensor, Tensor]:
+        """Give the moments of real images, as many as are drawn: once for all looks."""
+        if not self.kept:
+            some = Images("real", self.images.x_train, None).some(count, 0)
+            self.kept.append(moments(some, _features(self.place)))
+        return self.kept[0]
 
 
 @lru_cache(maxsize=1)

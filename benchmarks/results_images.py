@@ -103,16 +103,17 @@ LETTERS_TEXT = """\
 The same on MNIST, with other public images: 52,000 letters drawn from 102 free typefaces, bent and
 slanted (`benchmarks/image_letters.py`). The ResNet18 learns to tell the 26 letters apart, and a
 generator is first trained on a sketch of them. No digit is among them, and no label of a digit; the
-paper's SVHN is made of digits. Two generators draw in turn. Half of the budget is a Gaussian by
-class in 150 cosines, centred as above: the generators match its moments too, and two fifths of the
-images are its.
+paper's SVHN is made of digits. Two generators draw in turn. Seven tenths of the budget are a
+Gaussian by class in 150 cosines, centred as above: the generators match its moments too, and two
+fifths of the images are its. Runs at ε = 0.2 are from when it was half of the budget, and are to be
+made again; those at ε = 1 had one or two other fits beside them.
 """
 
 CLOTHES_TEXT = """\
 ## DP-MEPF layer by layer
 
 FashionMNIST with the ResNet18 of CIFAR-10, each layer normalised by itself; two generators, 2,500
-steps at a rate of 10⁻³; the Gaussian as above.
+steps at a rate of 10⁻³; the Gaussian as above, with half of the budget.
 """
 
 CIFAR_TEXT = """\
@@ -120,8 +121,9 @@ CIFAR_TEXT = """\
 
 VGG16 features; a ResNet9 is trained on drawn images. FID is measured by the standard Inception
 network between as many drawn and training images; *train–test* is what real test images get.
-Published FIDs are not shown: the code that made them had an error of scale. One H200; rows with
-3,000 steps had other fits beside. Each of two generators has as many *steps* as stand there. Ours
+Published FIDs are not shown: the code that made them had an error of scale. One H200; the row of
+ε = 5, those with 3,000 steps and those of the paper's reading had other fits beside, and took up to
+two and a half times as long for it. Each of two generators has as many *steps* as stand there. Ours
 has 8,000 as its one setting now, chosen on training images held back; rows with 3,000 are from
 before, and are to be run again. Our reading of the paper trains for 2,500 steps, the authors many
 times as long.
