@@ -21,6 +21,7 @@ from aquatint.analyst.synthesize import fit as fitting
 from aquatint.analyst.synthesize.atoms import Atoms
 from aquatint.analyst.synthesize.fit import Effort
 from aquatint.analyst.synthesize.front import load_model
+from aquatint.analyst.synthesize.inside import share_met
 from aquatint.analyst.synthesize.mixture import Mixture, fit_mixture
 from aquatint.analyst.where import conditions
 from aquatint.curator.encode import Encoder, Notes
@@ -101,14 +102,17 @@ def table_of(codes, names, schema=SCHEMA):
 
 def joint_of(model, names, where=None):
     """Give the model's probabilities of some columns, given a condition, by plain enumeration."""
-    given = conditions(model.schema, where)
+    given = {
+        name: share_met(model.schema.columns[name], model.histogram(name), condition)
+        for name, condition in conditions(model.schema, where).items()
+    }
     every = [n for n in model.schema.columns if n in {*names, *given}]
     total = np.zeros([model.schema.columns[n].cells for n in every])
     for cell in product(*(range(size) for size in total.shape)):
         chance = np.array(model.weights, dtype=float)
         for name, code in zip(every, cell, strict=True):
             chance = chance * model.cells(name)[:, code]
-            chance = chance * (given[name].weights[code] if name in given else 1.0)
+            chance = chance * (given[name][code] if name in given else 1.0)
         total[cell] = chance.sum()
     kept = total.sum(tuple(i for i, n in enumerate(every) if n not in names))
     order = [n for n in every if n in names]

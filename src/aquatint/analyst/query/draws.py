@@ -15,7 +15,8 @@ from aquatint.analyst.query.evenly import evenly
 from aquatint.analyst.query.functions import Function
 from aquatint.analyst.query.points import Points
 from aquatint.analyst.synthesize.atoms import widths_and_edges
-from aquatint.analyst.synthesize.decode import decode, slopes
+from aquatint.analyst.synthesize.decode import decode
+from aquatint.analyst.synthesize.inside import place_of, rates
 from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.columns import RANGED, Boolean, Ordered
 from aquatint.features.base import Rows
@@ -67,11 +68,9 @@ class Draws:
     def _number_in_unit(self, name: str, column: Any) -> np.ndarray:
         """Turn the share of the cell below a value into the value, by the model's density."""
         left, width, whole = widths_and_edges(column)
-        start, end = slopes(left, left + width, self.model.histogram(name))
+        rate = rates(left, left + width, self.model.histogram(name))
         code = np.minimum(self.codes[name], column.present_cells - 1)
-        a, b, below = start[code], end[code], self.places[name] * (start + end)[code] / 2
-        place = 2 * below / (a + np.sqrt(a * a + 2 * (b - a) * below))
-        number = left[code] + place * width[code]
+        number = left[code] + place_of(rate[code], self.places[name]) * width[code]
         number = np.floor(np.minimum(number, left[code] + width[code] - 0.5)) if whole else number
         low, high = column.limits
         return np.asarray(np.clip((number - low) / (high - low), 0.0, 1.0))

@@ -2,7 +2,8 @@
 
 A category is one point. A bin of numbers is cut at every constant that a question compares it with,
 so that no piece straddles one, and into a few pieces besides. Each piece is two points, its mean
-plus and minus its standard deviation: sums over them are exact for polynomials up to degree three.
+plus and minus its standard deviation: sums over them are exact for polynomials of degree two, and
+of degree three where its density is even.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aquatint.analyst.synthesize.atoms import widths_and_edges
-from aquatint.analyst.synthesize.decode import slopes
+from aquatint.analyst.synthesize.inside import moments_between, rates, share_below
 from aquatint.columns import POINT, RANGED, Boolean
 
 PIECES = 4
@@ -82,7 +83,7 @@ def _pieces(
     column: Any, cuts: list[float], mass: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     left, width, whole = widths_and_edges(column)
-    start, end = slopes(left, left + width, mass)
+    rate = rates(left, left + width, mass)
     if whole:  # above c and from c on are different whole numbers
         cuts = [edge for cut in cuts for edge in (np.ceil(cut), np.floor(cut) + 1)]
     low, high = column.limits
@@ -94,14 +95,18 @@ def _pieces(
     edges = np.append(left, inner[kept])
     edges = np.unique(np.append(np.ceil(edges) if whole else edges, left[-1] + width[-1]))
     cell = np.searchsorted(left, edges[:-1], side="right") - 1
-    length = np.where(single[cell], 0.0, np.diff(edges))
-    # The density of a cell is linear: what lies between two places is a difference of squares.
-    a, b = ((edges[i : len(edges) - 1 + i] - left[cell]) / width[cell] for i in (0, 1))
-    first, last = start[cell], end[cell]
-    share = first * (b - a) + (last - first) * (b**2 - a**2) / 2
-    share = share / ((start + end) / 2)[cell]
-    middle = edges[:-1] + np.where(single[cell], 0.0, (length - whole) / 2)
-    spread = np.sqrt(np.maximum(length**2 - whole, 0.0) / 12)
+    first, last = ((edges[i : len(edges) - 1 + i] - left[cell]) / width[cell] for i in (0, 1))
+    share = share_below(rate[cell], last) - share_below(rate[cell], first)
+    mean, variance = moments_between(rate[cell], first, last)
+    middle, spread = left[cell] + mean * width[cell], variance * width[cell] ** 2
+    if whole:
+        # A number is a whole one and, independent of it, a part of a step: that is taken off.
+        part, spread_of_part = moments_between(
+            rate / width, np.zeros(len(left)), np.ones(len(left))
+        )
+        middle, spread = middle - part[cell], spread - spread_of_part[cell]
+    middle = np.where(single[cell], edges[:-1], middle)
+    spread = np.where(single[cell], 0.0, np.sqrt(np.maximum(spread, 0.0)))
     two = ~single[cell]
     return (
         np.append((middle - spread), (middle + spread)[two]),

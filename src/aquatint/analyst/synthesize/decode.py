@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from aquatint.analyst.synthesize.atoms import widths_and_edges
+from aquatint.analyst.synthesize.inside import place_of, rates
 from aquatint.columns import (
     OTHER,
     POINT,
@@ -49,7 +50,7 @@ def decode(
         Where a ranged column's values are known already: their place in the unit interval.
     heights
         The mass of each bin of a ranged column. Values inside a bin then follow a density that
-        slopes towards the heavier neighbour; without it they are uniform.
+        slopes towards the heavier neighbour (`inside`); without it they are uniform.
     limits
         A ranged column's values are drawn between these numbers only, both included.
     """
@@ -79,21 +80,17 @@ def _draw(
     mass: np.ndarray | None,
     limits: Limits | None,
 ) -> np.ndarray:
-    """Draw a number inside each row's bin by the inverse of a linear density."""
+    """Draw a number inside each row's bin by the inverse of its density."""
     left, width, whole = widths_and_edges(column)
     right = np.append(left[1:], left[-1] + width[-1])
-    start, end = slopes(left, right, mass)
+    rate = rates(left, right, mass)
     if limits is not None:
         low, high = (np.ceil(limits[0]), np.floor(limits[1]) + 1) if whole else limits
         cut_left = np.clip(low, left, right)
         cut_right = np.clip(high, cut_left, right)
-        start, end = _cut(start, end, left, right, cut_left, cut_right)
+        rate = rate * (cut_right - cut_left) / np.maximum(right - left, 1e-300)
         left, right = cut_left, cut_right
-    a, b = start[code], end[code]
-    u = rng.random(len(code))
-    curve = np.abs(b - a) > 1e-9
-    tilt = np.where(curve, b - a, 1.0)
-    share = np.where(curve, (np.sqrt(a * a + (b * b - a * a) * u) - a) / tilt, u)
+    share = place_of(rate[code], rng.random(len(code)))
     width = (right - left)[code]
     if whole:
         return np.asarray(
@@ -104,37 +101,6 @@ def _draw(
     below = np.nextafter(right, left)  # rounding must not carry a value into the next bin
     below[-1] = right[-1]
     return np.asarray(np.minimum(left[code] + inside, np.maximum(below, left)[code]))
-
-
-def slopes(
-    left: np.ndarray, right: np.ndarray, mass: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give the relative density at both ends of every bin, within a half of the middle's."""
-    count = len(left)
-    if mass is None or count < 2:
-        return np.ones(count), np.ones(count)
-    density = np.maximum(mass[:count], 0) / np.maximum(right - left, 1e-300)
-    between = (density[:-1] + density[1:]) / 2
-    middle = np.maximum(density, 1e-300)
-    first = np.concatenate([density[:1], between]) / middle
-    last = np.concatenate([between, density[-1:]]) / middle
-    return np.clip(first, 0.5, 1.5), np.clip(last, 0.5, 1.5)
-
-
-def _cut(
-    start: np.ndarray,
-    end: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    cut_left: np.ndarray,
-    cut_right: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give the densities at the ends of what is left of every bin."""
-    width = np.maximum(right - left, 1e-300)
-    return (
-        start + (end - start) * (cut_left - left) / width,
-        start + (end - start) * (cut_right - left) / width,
-    )
 
 
 def _typed(column: Any, number: np.ndarray, absent: np.ndarray) -> Any:

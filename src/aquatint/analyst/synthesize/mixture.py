@@ -20,6 +20,7 @@ from aquatint.analyst.synthesize.dependence import dependence
 from aquatint.analyst.synthesize.effort import effort_for, told_apart
 from aquatint.analyst.synthesize.expect import embedding_term, has_closed_form
 from aquatint.analyst.synthesize.fit import Effort, fit
+from aquatint.analyst.synthesize.inside import share_met
 from aquatint.analyst.synthesize.store import add_up, are_shares
 from aquatint.analyst.synthesize.terms import Pairs, Term, terms_of
 from aquatint.analyst.where import Condition, Where, conditions, limits_of
@@ -128,7 +129,8 @@ class Mixture:
         inside = {}
         for name, condition in given.items():
             atom = self.atoms.of_cell[name]
-            kept = self.atoms.within[name] * condition.weights
+            met = share_met(self.schema.columns[name], self.histogram(name), condition)
+            kept = self.atoms.within[name] * met
             share = np.bincount(atom, weights=kept)
             probabilities = self.probabilities[:, self.atoms.slices[name]] * share
             weights = weights * probabilities.sum(1)
