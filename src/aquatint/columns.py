@@ -68,6 +68,12 @@ class _Ranged(_Column):
         """The bounds as numbers."""
 
     @property
+    def point(self) -> float:
+        """The width of a bin that stands for a single value."""
+        low, high = self.limits
+        return POINT * (high - low)
+
+    @property
     def present_cells(self) -> int:
         if self.bins is None:
             msg = "the number of bins is not settled yet: a plan does that"
@@ -111,6 +117,11 @@ class _Whole(_Ranged):
         """How many different values there are."""
         low, high = self.limits
         return int(high - low) + 1
+
+    @property
+    def point(self) -> float:
+        """The width of a bin that stands for a single value: one step."""
+        return 1.0
 
     @model_validator(mode="after")
     def _check_steps(self) -> Self:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aquatint.columns import POINT, RANGED, Date, Integer, Ordered, even_bins
+from aquatint.columns import RANGED, Ordered, even_bins
 from aquatint.errors import PlanError
 from aquatint.features.marginals import Marginals
 from aquatint.release.histograms import histograms, on_simplex
@@ -88,9 +88,7 @@ def _finer(column: Any) -> np.ndarray:
     edges, even = np.array(column.bins), even_bins(column, EVEN)
     if isinstance(even, int) or not np.isin(even, edges).all():
         return np.zeros(column.present_cells, dtype=bool)
-    low, high = column.limits
-    one = 1.0 if isinstance(column, (Integer, Date)) else POINT * (high - low)
-    point = np.diff(edges) <= one * 1.001
+    point = np.diff(edges) <= column.point * 1.001
     after = np.append(False, point[:-1])
     return np.asarray(~np.isin(edges[:-1], even) & ~point & ~after)
 

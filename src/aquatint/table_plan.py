@@ -14,7 +14,6 @@ from typing import Any
 
 from aquatint.accounting import Budget
 from aquatint.columns import (
-    POINT,
     RANGED,
     Date,
     Datetime,
@@ -116,16 +115,10 @@ def _coarser(column: Any, bins: int) -> tuple[int, ...]:
     return (*group, *range(len(number), len(number) + cells - present))
 
 
-def _one(column: Any) -> float:
-    """Give the width of a bin that stands for a single value."""
-    low, high = column.limits
-    return 1.0 if isinstance(column, (Integer, Date)) else POINT * (high - low)
-
-
 def _dense(column: Any) -> float:
     """Say where most values of a skewed column lie: at zero, or at the lower bound."""
     low, high = column.limits
-    return 0.0 if low + _one(column) <= 0 < high - _one(column) else float(low)
+    return 0.0 if low + column.point <= 0 < high - column.point else float(low)
 
 
 def _edges(column: Numeric | Integer | Date | Datetime) -> int | list[float]:
@@ -141,7 +134,7 @@ def _edges(column: Numeric | Integer | Date | Datetime) -> int | list[float]:
         return even
     low, high = column.limits
     whole = isinstance(column, (Integer, Date))
-    one, dense, width = _one(column), _dense(column), (high - low) / BINS[0]
+    one, dense, width = column.point, _dense(column), (high - low) / BINS[0]
     edges = {end for point in {low, dense} for end in (point, point + one)} | {high}
     edges |= {edge for edge in even if all(abs(edge - known) >= one for known in edges)}
     for part in (FINER if dense - low < width else HALVES) + FINEST:

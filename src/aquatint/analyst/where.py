@@ -23,7 +23,7 @@ from aquatint.analyst.literals import (
     quoted,
     read_sql,
 )
-from aquatint.columns import POINT, RANGED, Boolean, Date, Integer, bin_edges
+from aquatint.columns import RANGED, Boolean, Date, Integer, bin_edges
 from aquatint.errors import DataError
 from aquatint.schema import Schema
 
@@ -157,7 +157,7 @@ def _between(
         share = (np.minimum(right, high + 1) - np.maximum(left, low)) / (right - left)
     else:
         share = (np.minimum(right, high) - np.maximum(left, low)) / (right - left)
-        point = right - left <= POINT * (top - bottom) * 1.001
+        point = right - left <= column.point * 1.001
         above = left > low if open_low else left >= low
         below = left < high if open_high else left <= high
         share = np.where(point, above & below, share)

@@ -16,7 +16,7 @@ import numpy as np
 
 from aquatint.analyst.synthesize.atoms import widths_and_edges
 from aquatint.analyst.synthesize.inside import moments_between, rates, share_below
-from aquatint.columns import POINT, RANGED, Boolean
+from aquatint.columns import RANGED, Boolean
 
 PIECES = 4
 """Into so many pieces a bin is cut, at least, if it has room."""
@@ -86,8 +86,7 @@ def _pieces(
     rate = rates(left, left + width, mass)
     if whole:  # above c and from c on are different whole numbers
         cuts = [edge for cut in cuts for edge in (np.ceil(cut), np.floor(cut) + 1)]
-    low, high = column.limits
-    single = width <= POINT * (high - low) * 1.001 if not whole else np.zeros(len(left), dtype=bool)
+    single = width <= column.point * 1.001 if not whole else np.zeros(len(left), dtype=bool)
     steps = left[:, None] + width[:, None] * (np.arange(1, PIECES) / PIECES)
     inner = np.append(steps[~single].reshape(-1), cuts)
     cell = np.searchsorted(left, inner, side="right") - 1

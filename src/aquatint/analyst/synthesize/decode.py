@@ -13,7 +13,6 @@ from aquatint.analyst.synthesize.atoms import widths_and_edges
 from aquatint.analyst.synthesize.inside import place_of, rates
 from aquatint.columns import (
     OTHER,
-    POINT,
     RANGED,
     Boolean,
     Date,
@@ -96,8 +95,7 @@ def _draw(
         return np.asarray(
             left[code] + np.minimum(np.floor(share * width), np.maximum(width, 1) - 1)
         )
-    low, high = column.limits
-    inside = np.where(width <= POINT * (high - low) * 1.001, 0.0, share * width)
+    inside = np.where(width <= column.point * 1.001, 0.0, share * width)
     below = np.nextafter(right, left)  # rounding must not carry a value into the next bin
     below[-1] = right[-1]
     return np.asarray(np.minimum(left[code] + inside, np.maximum(below, left)[code]))
