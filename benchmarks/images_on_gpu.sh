@@ -13,7 +13,8 @@
 # benchmark imports opendp (noise here is simulated, but its module is the same), pydantic, pyarrow,
 # scipy, scikit-learn, pandas, sqlglot, rich, matplotlib, numba and threadpoolctl. Where nothing can
 # be installed, unpack their wheels into a folder and name it in PYTHONPATH. opendp, sqlglot and
-# matplotlib are imported and not called; numba counts the classes, pyarrow holds the rows.
+# matplotlib are imported and not called, but a release records the version of opendp, which its
+# metadata has to tell; numba counts the classes, pyarrow holds the rows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:?speed, mnist, fashion, letters, clothes or cifar}
