@@ -26,6 +26,7 @@ from aquatint.analyst.synthesize.mixture import Mixture
 from aquatint.schema import Schema
 
 ALARM = 1e-6
+MOST = np.log((1 + STEEPEST) / (1 - STEEPEST))
 RATES = st.floats(-1e6, 1e6)
 SHARES = st.floats(0, 1)
 
@@ -105,7 +106,7 @@ def test_even_densities_and_lone_bins_have_no_slope():
 def test_an_inner_bin_never_slopes_by_more_than_its_limit():
     left = np.arange(5.0)
     found = rates(left, left + 1, np.array([0.0, 1e-9, 1.0, 0.0, 5.0]))
-    assert np.abs(found[1:-1]).max() == pytest.approx(STEEPEST)
+    assert np.abs(found[1:-1]).max() == pytest.approx(MOST)
 
 
 def test_a_tail_falls_as_from_the_bin_before_it():
@@ -120,7 +121,7 @@ def test_a_tail_falls_as_from_the_bin_before_it():
 
 def test_a_last_bin_that_is_denser_than_its_neighbour_is_no_tail():
     left = np.arange(3.0)
-    assert 0 < rates(left, left + 1, np.array([5.0, 0.0, 1.0]))[-1] <= STEEPEST
+    assert 0 < rates(left, left + 1, np.array([5.0, 0.0, 1.0]))[-1] <= MOST
 
 
 # --- values and questions -----------------------------------------------------------------------
@@ -147,6 +148,35 @@ def test_a_question_has_the_moments_of_what_is_drawn(column, cell):
     for power, expected in ((1, mean), (2, second)):
         error = (found**power).std() / len(found) ** 0.5
         assert abs((found**power).mean() - expected) < 5 * error
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=3, max_size=3),
+    st.lists(st.integers(0, 100), max_size=4),
+    st.sampled_from(["integer", "numeric"]),
+)
+@settings(max_examples=300, deadline=None)
+def test_points_lie_where_their_pieces_are(mass, cuts, kind):
+    """A point that rounding carried over a cut would answer for the wrong side of it."""
+    column = column_of(kind=kind, bounds=[0, 100], bins=[0, 5, 10, 100])
+    points = points_of(column, cuts=map(float, cuts), mass=np.array(mass))
+    edges, whole = [0, 5, 10, 100 + (kind == "integer")], kind == "integer"
+    for cell in range(3):
+        own = points.values[points.cell == cell]
+        assert own.min() >= edges[cell]
+        assert own.max() <= edges[cell + 1] - whole
+    if not whole:
+        assert not np.isin(points.values, [*cuts, 5, 10]).any()
+    assert np.bincount(points.cell, points.share) == pytest.approx(np.ones(3))
+    if whole:
+        assert not ((points.values % 1 != 0) & np.isin(np.floor(points.values), cuts)).any()
+
+
+def test_a_question_for_a_single_number_counts_it():
+    column = column_of(kind="integer", bounds=[1, 99], bins=[1, 38, 41, 99])
+    points = points_of(column, cuts=[40.0], mass=np.array([0.1, 0.5, 0.4]))
+    own = (points.cell == 1) & (points.values >= 40) & (points.values <= 40)
+    assert points.share[own].sum() == pytest.approx(1 / 3, abs=0.05)
 
 
 def test_a_question_cuts_a_tail_where_it_asks():

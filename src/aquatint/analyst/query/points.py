@@ -97,18 +97,46 @@ def _pieces(
     first, last = ((edges[i : len(edges) - 1 + i] - left[cell]) / width[cell] for i in (0, 1))
     share = share_below(rate[cell], last) - share_below(rate[cell], first)
     mean, variance = moments_between(rate[cell], first, last)
-    middle, spread = left[cell] + mean * width[cell], variance * width[cell] ** 2
+    mean, variance = left[cell] + mean * width[cell], variance * width[cell] ** 2
     if whole:
         # A number is a whole one and, independent of it, a part of a step: that is taken off.
-        part, spread_of_part = moments_between(
-            rate / width, np.zeros(len(left)), np.ones(len(left))
-        )
-        middle, spread = middle - part[cell], spread - spread_of_part[cell]
-    middle = np.where(single[cell], edges[:-1], middle)
-    spread = np.where(single[cell], 0.0, np.sqrt(np.maximum(spread, 0.0)))
+        part, spread = moments_between(rate / width, np.zeros(len(left)), np.ones(len(left)))
+        mean, variance = mean - part[cell], variance - spread[cell]
     two = ~single[cell]
+    lowest, highest = edges[:-1], np.where(two, edges[1:] - whole, edges[:-1])
+    if not whole:  # real numbers lie on neither end, which a question may exclude
+        lowest, highest = (
+            np.where(two, np.nextafter(end, other), end)
+            for end, other in ((lowest, highest), (highest, lowest))
+        )
+    low, high, below = _two(mean, variance, lowest, highest)
     return (
-        np.append((middle - spread), (middle + spread)[two]),
+        np.append(low, high[two]),
         np.append(cell, cell[two]),
-        np.append(np.where(two, share / 2, 1.0), share[two] / 2),
+        np.append(np.where(two, share * below, 1.0), (share * (1 - below))[two]),
     )
+
+
+def _two(
+    mean: np.ndarray, variance: np.ndarray, lowest: np.ndarray, highest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give two points with a mean and a variance, between limits; and the share of the lower one.
+
+    They have a half each, unless one would lie beyond a limit: then that one lies at the limit, and
+    shares follow. The other cannot be beyond then, for nothing between limits a and b with a mean m
+    has a greater variance than (m − a)·(b − m).
+    """
+    mean = np.clip(mean, lowest, highest)
+    spread = np.sqrt(np.clip(variance, 0, (mean - lowest) * (highest - mean)))
+    low, high, below = mean - spread, mean + spread, np.full(len(mean), 0.5)
+    for limit, away, beyond in (
+        (lowest, mean - lowest, low < lowest),
+        (highest, highest - mean, high > highest),
+    ):
+        gap = away + spread**2 / np.maximum(away, 1e-300)
+        share = np.where(gap > 0, 1 - away / np.maximum(gap, 1e-300), 1.0)
+        up = limit is lowest
+        low = np.where(beyond, limit if up else limit - gap, low)
+        high = np.where(beyond, limit + gap if up else limit, high)
+        below = np.where(beyond, share if up else 1 - share, below)
+    return np.clip(low, lowest, highest), np.clip(high, lowest, highest), below

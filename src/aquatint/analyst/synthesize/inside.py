@@ -8,7 +8,6 @@ values far too far out.
 
 from __future__ import annotations
 
-from math import log
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from aquatint.analyst.synthesize.atoms import POSSIBLE, widths_and_edges
 from aquatint.analyst.where import Condition
 from aquatint.columns import RANGED
 
-STEEPEST = log(3.0)
-"""How far the logarithm of the density changes over an inner bin, at most: neighbours are noisy."""
+STEEPEST = 0.5
+"""How far an inner bin's density may be from its middle at its ends: neighbours are noisy."""
 FLAT = 1e-6
 """A rate below this is none."""
 SHORT_OF_ALL = float(np.nextafter(-1.0, 0.0))
@@ -27,8 +26,8 @@ SHORT_OF_ALL = float(np.nextafter(-1.0, 0.0))
 def rates(left: np.ndarray, right: np.ndarray, mass: np.ndarray | None) -> np.ndarray:
     """Give the rate r of every bin.
 
-    Over an inner bin the logarithm of the density goes from half way to the one neighbour's to half
-    way to the other's. An outermost bin that has less density than its neighbour is a tail, which
+    Between an inner bin and its neighbours the density is half way from the one's to the other's,
+    as far as it may be. An outermost bin that has less density than its neighbour is a tail, which
     falls as it does from the neighbour to itself.
     """
     count = len(left)
@@ -36,13 +35,16 @@ def rates(left: np.ndarray, right: np.ndarray, mass: np.ndarray | None) -> np.nd
         return np.zeros(count)
     width = np.maximum(right - left, 1e-300)
     held = np.maximum(mass[:count], 1e-300)
-    density = held / width
-    height = np.log(density)
-    around = np.concatenate([height[:1], height, height[-1:]])
-    found = np.clip((around[2:] - around[:-2]) / 2, -STEEPEST, STEEPEST)
-    for last, before, sign in ((count - 1, count - 2, -1.0), (0, 1, 1.0)):
-        if density[last] < density[before]:
-            found[last] = sign * tail(width, held, last, before)
+    density = np.maximum(held / width, 1e-300)
+    between = (density[:-1] + density[1:]) / 2
+    first, last = (
+        np.clip(end / density, 1 - STEEPEST, 1 + STEEPEST)
+        for end in (np.append(density[0], between), np.append(between, density[-1]))
+    )
+    found = np.log(last / first)
+    for end, inner, sign in ((count - 1, count - 2, -1.0), (0, 1, 1.0)):
+        if density[end] < density[inner]:
+            found[end] = sign * tail(width, held, end, inner)
     return np.asarray(found)
 
 
