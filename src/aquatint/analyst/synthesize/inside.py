@@ -8,6 +8,7 @@ values far too far out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ STEEPEST = 0.5
 FLAT = 1e-6
 """A rate below this is none."""
 SHORT_OF_ALL = float(np.nextafter(-1.0, 0.0))
+"""Where the logarithm of one plus a number still is one."""
 
 
 def rates(left: np.ndarray, right: np.ndarray, mass: np.ndarray | None) -> np.ndarray:
@@ -63,13 +65,9 @@ def share_below(rate: np.ndarray, place: np.ndarray) -> np.ndarray:
     >>> share_below(np.array([0.0, np.log(3)]), np.array([0.5, 0.5])).round(3)
     array([0.5  , 0.366])
     """
-    steep = np.abs(rate) > FLAT
-    some = np.where(steep, rate, 1.0)
-    # From whichever end is the higher, so that nothing overflows.
-    fall = -np.abs(some)
-    near = np.where(some > 0, 1 - place, place)
-    curved = np.expm1(fall * near) / np.expm1(fall)
-    return np.asarray(np.where(steep, np.where(some > 0, 1 - curved, curved), place))
+    return _from_the_higher_end(
+        rate, place, lambda fall, near: np.expm1(fall * near) / np.expm1(fall)
+    )
 
 
 def place_of(rate: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -78,13 +76,22 @@ def place_of(rate: np.ndarray, share: np.ndarray) -> np.ndarray:
     >>> place_of(np.array([0.0, np.log(3)]), np.array([0.5, 0.366])).round(3)
     array([0.5, 0.5])
     """
-    steep = np.abs(rate) > FLAT
-    some = np.where(steep, rate, 1.0)
-    fall = -np.abs(some)
-    near = np.where(some > 0, 1 - share, share)
-    curved = np.log1p(np.maximum(near * np.expm1(fall), SHORT_OF_ALL)) / fall
-    found = np.where(steep, np.where(some > 0, 1 - curved, curved), share)
+    found = _from_the_higher_end(
+        rate,
+        share,
+        lambda fall, near: np.log1p(np.maximum(near * np.expm1(fall), SHORT_OF_ALL)) / fall,
+    )
     return np.asarray(np.clip(found, 0.0, 1.0))
+
+
+def _from_the_higher_end(
+    rate: np.ndarray, given: np.ndarray, curve: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Take a curve of falling densities, seen from where they are highest: nothing overflows."""
+    steep = np.abs(rate) > FLAT
+    fall = -np.where(steep, np.abs(rate), 1.0)
+    bent = curve(fall, np.where(rate > 0, 1 - given, given))
+    return np.asarray(np.where(steep, np.where(rate > 0, 1 - bent, bent), given))
 
 
 def moments_between(
@@ -123,7 +130,6 @@ def share_met(column: Any, mass: np.ndarray, condition: Condition) -> np.ndarray
     )
     first, last = (share_below(rate, end) for end in ends.T)
     even = condition.weights[: len(left)]
-    found = np.where(
-        (even > 0) & (even < 1), (1 - POSSIBLE) * (last - first) + POSSIBLE * even, even
-    )
+    some = (1 - POSSIBLE) * np.maximum(last - first, 0.0) + POSSIBLE * even
+    found = np.where((even > 0) & (even < 1), some, even)
     return np.append(found, condition.weights[len(left) :])
